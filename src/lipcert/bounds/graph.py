@@ -1,0 +1,190 @@
+"""A model as a list of steps: each a module with a rule, applied to earlier values.
+
+torch.fx walks the model's own code. Modules with a rule are steps; containers and the user's blocks
+are walked into; a sum, a concatenation or a reshape in that code becomes a step of its own.
+Whatever is not understood raises and names the place.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from lipcert.bounds.contract import REFUSALS, RULES, Rule, has_hooks, plain_type, rule_of
+from lipcert.bounds.rules.joins import Add, Concatenate
+from lipcert.errors import InputError, UnknownBoundError
+from lipcert.types import Shape
+
+
+@dataclass(frozen=True)
+class Step:
+    """One module applied to the values of earlier steps."""
+
+    name: str  # unique; names the value it makes
+    path: str  # of the module in the model, for messages
+    module: nn.Module
+    rule: Rule[Any]
+    inputs: tuple[str, ...]
+    input_shapes: tuple[Shape, ...]
+    shape: Shape  # of its output
+
+
+@dataclass(frozen=True)
+class Program:
+    """The steps of a model in the order they run; `source` names the input, `result` the output."""
+
+    steps: tuple[Step, ...]
+    source: str
+    result: str
+
+    def split_head(self) -> tuple[Program, nn.Linear | None]:
+        """The program before a final dense layer, and that layer; None where there is none."""
+        last = self.steps[-1] if self.steps else None
+        if last is None or last.name != self.result or plain_type(last.module) is not nn.Linear:
+            return self, None
+        assert isinstance(last.module, nn.Linear)
+        return Program(self.steps[:-1], self.source, last.inputs[0]), last.module
+
+
+def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:
+    """The program of a model on inputs of `input_shape` (without the batch dimension)."""
+    shape = checked_shape(input_shape)
+    for path, module in model.named_modules():
+        if plain_type(module) not in RULES and has_hooks(module):
+            raise UnknownBoundError(f"{path or 'model'} has forward hooks, which may change what it computes")
+    graph = _walk(model)
+    nodes = list(graph.nodes)
+    inputs = [node for node in nodes if node.op == "placeholder"]
+    if len(inputs) != 1:
+        raise UnknownBoundError(f"model: expected one input, found {len(inputs)}")
+    values = {inputs[0].name: torch.empty((2, *shape), device="meta")}
+    steps = [
+        _step(model, node, values) for node in nodes if node.op not in ("placeholder", "output", "get_attr")
+    ]
+    (result,) = (node.args[0] for node in nodes if node.op == "output")
+    if not isinstance(result, fx.Node):
+        raise UnknownBoundError("model: expected one output tensor")
+    return Program(tuple(steps), inputs[0].name, result.name)
+
+
+def checked_shape(input_shape: Sequence[int]) -> Shape:
+    """A shape of positive integers, or a clear error."""
+    shape = tuple(input_shape)
+    if not shape or not all(isinstance(n, int) and n > 0 for n in shape):
+        raise InputError(f"input_shape: expected positive sizes without the batch dimension, got {shape}")
+    return shape
+
+
+class _Tracer(fx.Tracer):
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        kind = plain_type(m)
+        return kind in RULES or kind in REFUSALS or super().is_leaf_module(m, module_qualified_name)
+
+
+def _walk(model: nn.Module) -> fx.Graph:
+    if _Tracer().is_leaf_module(model, ""):
+        model = nn.Sequential(model)  # fx walks into the outermost module, so put one around
+    try:
+        return _Tracer().trace(model)
+    except UnknownBoundError:
+        raise
+    except Exception as error:  # fx runs the user's code: anything may come out of it
+        reason = str(error).partition("\n")[0]
+        raise UnknownBoundError(
+            f"{type(model).__name__}: its forward cannot be followed ({reason}); build it from nn.Sequential "
+            "and layers with rules, or write a rule for it with @lipcert.bounds.rule"
+        ) from error
+
+
+def _step(model: nn.Module, node: fx.Node, values: dict[str, Tensor]) -> Step:
+    inputs = tuple(n.name for n in node.all_input_nodes)
+    if node.op == "call_module":
+        path = str(node.target)
+        module = model if _Tracer().is_leaf_module(model, "") else model.get_submodule(path)
+        if len(node.args) != 1 or node.kwargs:
+            raise UnknownBoundError(
+                f"{path}: expected to be called with one tensor, got {node.format_node()}"
+            )
+    else:
+        path = node.name
+        module, inputs = _module_of_function(node)
+    rule = rule_of(module, path)
+    if not all(i in values for i in inputs):
+        raise UnknownBoundError(f"{path}: no Lipschitz rule for {node.format_node()}")
+    values[node.name] = _output(module, path, [values[i] for i in inputs])
+    return Step(
+        name=node.name,
+        path=path,
+        module=module,
+        rule=rule,
+        inputs=inputs,
+        input_shapes=tuple(tuple(values[i].shape[1:]) for i in inputs),
+        shape=tuple(values[node.name].shape[1:]),
+    )
+
+
+def _output(module: nn.Module, path: str, inputs: list[Tensor]) -> Tensor:
+    """The shape of the output, from a run on the meta device."""
+    weights = {k: v.to("meta") for k, v in [*module.named_parameters(), *module.named_buffers()]}
+    dtypes = {v.dtype for v in weights.values() if v.is_floating_point()}
+    inputs = [x.to(dtypes.pop()) for x in inputs] if len(dtypes) == 1 else inputs
+    try:
+        output = torch.func.functional_call(module, weights, tuple(inputs))
+    except (RuntimeError, ValueError, IndexError) as error:
+        reason = str(error).partition("\n")[0]
+        shapes = ", ".join(str(tuple(x.shape[1:])) for x in inputs)
+        raise InputError(f"input_shape: {path} cannot take an input of shape {shapes}: {reason}") from None
+    if not isinstance(output, Tensor):
+        raise UnknownBoundError(f"{path}: expected one output tensor, got {type(output).__name__}")
+    if output.ndim < 2 or output.shape[0] != 2:
+        raise UnknownBoundError(f"{path}: mixes or drops the batch dimension")
+    return output
+
+
+def _module_of_function(node: fx.Node) -> tuple[nn.Module, tuple[str, ...]]:
+    """The module that does what a call in the user's forward does."""
+    convert = _FUNCTIONS.get(node.target if node.op == "call_function" else f"Tensor.{node.target}")
+    converted = convert(*node.args, **node.kwargs) if convert else None
+    if converted is None:
+        raise UnknownBoundError(f"{node.name}: no Lipschitz rule for {node.format_node()}")
+    module, tensors = converted
+    return module, tuple(t.name for t in tensors)
+
+
+Converted = tuple[nn.Module, tuple[fx.Node, ...]] | None
+
+
+def _add(a: Any, b: Any) -> Converted:
+    return (Add(), (a, b)) if isinstance(a, fx.Node) and isinstance(b, fx.Node) else None
+
+
+def _cat(tensors: Any, dim: int = 0) -> Converted:
+    if dim == 0 or not all(isinstance(t, fx.Node) for t in tensors):
+        return None
+    return Concatenate(dim), tuple(tensors)
+
+
+def _flatten(x: fx.Node, start_dim: int = 0, end_dim: int = -1) -> Converted:
+    return None if start_dim == 0 else (nn.Flatten(start_dim, end_dim), (x,))
+
+
+def _relu(x: fx.Node, inplace: bool = False) -> Converted:
+    return nn.ReLU(), (x,)
+
+
+_FUNCTIONS: dict[Any, Callable[..., Converted]] = {
+    operator.add: _add,
+    torch.add: _add,
+    "Tensor.add": _add,
+    torch.cat: _cat,
+    torch.flatten: _flatten,
+    "Tensor.flatten": _flatten,
+    torch.relu: _relu,
+    nn.functional.relu: _relu,
+    "Tensor.relu": _relu,
+}

@@ -1,0 +1,56 @@
+"""Float arithmetic whose result never lies below the exact one.
+
+Python floats are IEEE doubles and every operation is correctly rounded, so one step towards
+infinity after each operation is an upper bound. Arguments are never negative here.
+"""
+
+from __future__ import annotations
+
+import math
+
+U = 2.0**-53  # unit roundoff of float64
+
+# Covers the rounding of a sum or product of fewer than 1e9 rounding terms, themselves rounded.
+SAFETY = 1.0 + 1e-6
+
+# Whatever underflow can lose in one operation on numbers near 1 is far below this.
+TINY = 2.0**-1000
+
+
+def gamma(k: int) -> float:
+    """γ_k = ku / (1 − ku): the relative error of k roundings in any order (Higham, Lemma 3.1)."""
+    return k * U / (1 - k * U)
+
+
+def up(x: float) -> float:
+    """The next float above."""
+    return math.nextafter(x, math.inf)
+
+
+def mul_up(a: float, b: float) -> float:
+    """At least a·b; exactly 0 if a factor is."""
+    return 0.0 if a == 0 or b == 0 else up(a * b)
+
+
+def sum_up(*terms: float) -> float:
+    """At least the sum."""
+    return up(math.fsum(terms)) if any(terms) else 0.0
+
+
+def hypot_up(*terms: float) -> float:
+    """At least √Σt²."""
+    # math.hypot is accurate to one unit in the last place: two steps are enough.
+    return up(up(math.hypot(*terms))) if any(terms) else 0.0
+
+
+def sqrt_up(x: float) -> float:
+    """At least √x."""
+    return up(math.sqrt(x)) if x else 0.0
+
+
+def ldexp_up(x: float, exponent: int) -> float:
+    """At least x·2^exponent, also where the result is subnormal or overflows."""
+    try:
+        return up(math.ldexp(x, exponent)) if x else 0.0
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,79 @@
+"""Where branches meet: a sum (residual connection) and a concatenation.
+
+Modules without weights, so that a traced `x + y` or `torch.cat` is a step like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.bounds.contract import Constant, rule, sample_norm
+from lipcert.bounds.rounding import U, hypot_up, sum_up
+
+
+class Add(nn.Module):
+    """The sum of its inputs."""
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """x + y + …"""
+        total = inputs[0]
+        for x in inputs[1:]:
+            total = total + x
+        return total
+
+
+class Concatenate(nn.Module):
+    """Its inputs side by side."""
+
+    def __init__(self, dim: int = 1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """[x, y, …]"""
+        return torch.cat(inputs, self.dim)
+
+
+@rule(Add, examples=[lambda: (Add(), (4,))])
+class AddRule(Constant):
+    """K = ΣK_i."""
+
+    def join_upper(self, constants: Sequence[float]) -> float:
+        """The sum."""
+        return sum_up(*constants)
+
+    def join_estimate(self, constants: Sequence[Tensor]) -> Tensor:
+        """The sum."""
+        return torch.stack(list(constants)).sum()
+
+    def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
+        """The sum."""
+        return torch.stack(list(errors)).sum(0)
+
+    def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """One rounding an addition."""
+        size: Tensor = sum((x.abs() for x in inputs[1:]), inputs[0].abs())
+        return 2 * len(inputs) * U * sample_norm(size)
+
+
+@rule(Concatenate, examples=[lambda: (Concatenate(), (4,))])
+class ConcatenateRule(Constant):
+    """K = √ΣK_i²."""
+
+    def join_upper(self, constants: Sequence[float]) -> float:
+        """The root of the sum of squares."""
+        return hypot_up(*constants)
+
+    def join_estimate(self, constants: Sequence[Tensor]) -> Tensor:
+        """The root of the sum of squares."""
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(list(constants)))
+        return norm
+
+    def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
+        """The root of the sum of squares."""
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(list(errors)), dim=0)
+        return norm

@@ -1,0 +1,80 @@
+"""Pooling: how many windows an entry can be in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from lipcert.bounds.contract import Constant, rule
+from lipcert.bounds.rounding import mul_up, sqrt_up, up
+from lipcert.bounds.rules.linear import dot_roundoff
+from lipcert.errors import UnknownBoundError
+from lipcert.types import Shape
+
+
+def _axes(module: nn.Module, *names: str) -> list[tuple[int, ...]]:
+    """The named settings, axis by axis."""
+    n = 1 if type(module).__name__.endswith("1d") else 2
+    settings = [getattr(module, name) for name in names]
+    return list(zip(*[s if isinstance(s, tuple) else (s,) * n for s in settings], strict=True))
+
+
+@rule(
+    nn.MaxPool1d,
+    nn.MaxPool2d,
+    examples=[
+        lambda: (nn.MaxPool1d(2), (2, 6)),
+        lambda: (nn.MaxPool1d(3, stride=2, dilation=2), (1, 11)),
+        lambda: (nn.MaxPool2d(2), (2, 6, 6)),
+        lambda: (nn.MaxPool2d(3, stride=2, padding=1), (2, 7, 7)),
+        lambda: (nn.MaxPool2d((3, 2), stride=1, ceil_mode=True), (1, 5, 6)),
+    ],
+)
+class MaxPoolRule(Constant):
+    r"""$\prod \sqrt{\lceil k\gcd(s,d)/s \rceil}$: an entry counts once in each of its windows."""
+
+    def constant(self, module: Any, shape: Shape | None) -> float:
+        """1 for disjoint windows, 2 for the usual k = 3, s = 2."""
+        if module.return_indices:
+            raise UnknownBoundError("max-pooling with return_indices returns more than one tensor")
+        windows = 1
+        for k, s, d in _axes(module, "kernel_size", "stride", "dilation"):
+            windows *= -(-k * math.gcd(s, d) // s)
+        return 1.0 if windows == 1 else sqrt_up(float(windows))
+
+
+@rule(
+    nn.AvgPool1d,
+    nn.AvgPool2d,
+    examples=[
+        lambda: (nn.AvgPool1d(3, stride=2), (2, 7)),
+        lambda: (nn.AvgPool2d(2), (2, 6, 6)),
+        lambda: (nn.AvgPool2d(3, stride=2, padding=1), (2, 7, 7)),
+        lambda: (nn.AvgPool2d(4, divisor_override=4), (1, 8, 8)),
+        lambda: (nn.AvgPool2d((2, 3), stride=1), (1, 5, 5)),
+    ],
+)
+class AvgPoolRule(Constant):
+    r"""$\prod \sqrt{\lceil k/s \rceil / k}$, times window/divisor: √(‖A‖₁‖A‖_∞) of the averaging matrix."""
+
+    def constant(self, module: Any, shape: Shape | None) -> float:
+        """At most 1 unless the divisor is smaller than the window."""
+        padded = any(p for (p,) in _axes(module, "padding"))
+        if module.ceil_mode or (padded and not module.count_include_pad):
+            raise NotImplementedError(
+                "average pooling with ceil_mode or count_include_pad=False: no prover yet"
+            )
+        window, square = 1, 1.0
+        for k, s in _axes(module, "kernel_size", "stride"):
+            window *= k
+            square = mul_up(square, up(-(-k // s) / k))
+        divisor = getattr(module, "divisor_override", None) or window
+        return mul_up(sqrt_up(square), up(window / divisor))
+
+    def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """A sum of k² entries and one division."""
+        window = math.prod(k for (k,) in _axes(module, "kernel_size"))
+        return dot_roundoff(module(inputs[0].abs()), window + 1)

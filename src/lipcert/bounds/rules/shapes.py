@@ -1,0 +1,48 @@
+"""Maps that only move entries: flatten, permute, pad with a constant, nothing at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from lipcert.bounds.contract import Constant, register, rule
+from lipcert.errors import InputError
+from lipcert.types import Shape
+
+register(
+    Constant(1.0),
+    nn.Identity,
+    nn.Flatten,
+    nn.Unflatten,
+    nn.ZeroPad2d,
+    nn.ConstantPad2d,
+    nn.PixelShuffle,
+    nn.PixelUnshuffle,
+    nn.ChannelShuffle,
+    examples=[
+        lambda: (nn.Identity(), (5,)),
+        lambda: (nn.Flatten(), (2, 3, 3)),
+        lambda: (nn.Unflatten(1, (2, 3)), (6,)),
+        lambda: (nn.ZeroPad2d(1), (2, 3, 3)),
+        lambda: (nn.ConstantPad2d(1, 2.5), (2, 3, 3)),
+        lambda: (nn.PixelShuffle(2), (4, 3, 3)),
+        lambda: (nn.PixelUnshuffle(2), (2, 4, 4)),
+        lambda: (nn.ChannelShuffle(2), (4, 3, 3)),
+    ],
+)
+
+
+@rule(
+    nn.Dropout,
+    nn.Dropout2d,
+    examples=[lambda: (nn.Dropout().eval(), (5,)), lambda: (nn.Dropout2d().eval(), (2, 3, 3))],
+)
+class DropoutRule(Constant):
+    """The identity once trained; while training it is random and has no certificate."""
+
+    def constant(self, module: Any, shape: Shape | None) -> float:
+        """1, in evaluation mode; a proof (which knows the shape) is refused in training mode."""
+        if shape is not None and module.training:
+            raise InputError("Dropout in training mode is random: call model.eval() first")
+        return 1.0

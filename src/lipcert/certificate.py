@@ -1,0 +1,299 @@
+"""Certificates: for every prediction a radius within which no input gets another one.
+
+$$ r(x) = \\min_{j \\ne i} \\frac{f_i(x) - f_j(x)}{K_{ij}}, \\qquad i = \\arg\\max f(x) $$
+
+over ALL rivals j (the runner-up alone is not enough), with proved constants K, and, by default, less
+everything float64 may have lost on the way to the logits.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from scipy.stats import binomtest
+from torch import Tensor, nn
+
+from lipcert.bounds.bounded import binary_as_two, binary_rows, checked_classes
+from lipcert.bounds.graph import Program, trace
+from lipcert.bounds.proof import Bound, Effort, prove
+from lipcert.bounds.rounding import SAFETY, TINY, U, gamma
+from lipcert.errors import InputError, LipcertWarning, StaleBoundError
+from lipcert.types import pairwise_distance
+
+Rounding = Literal["float64", "ignored"]
+
+# The evaluation radii of the field.
+RADII = (36 / 255, 72 / 255, 108 / 255)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Predictions with certified L2 radii; radius 0 means not certified at all."""
+
+    prediction: Tensor  # (B,)
+    radius: Tensor  # (B,) float64
+    rival: Tensor  # (B,) the class whose boundary limits the radius
+    rounding: Rounding
+
+    def at(self, eps: float) -> Tensor:
+        """Whether no input within `eps` gets another prediction: (B,), strict."""
+        return self.radius > eps
+
+
+@dataclass(frozen=True)
+class CertifiedAccuracy:
+    """How many samples are right and certified at a radius, with a 95 % binomial interval."""
+
+    radius: float
+    count: int
+    total: int
+    interval: tuple[float, float]
+
+    @property
+    def value(self) -> float:
+        """The fraction."""
+        return self.count / self.total
+
+
+class Certifier:
+    """Proves the constants of a model once, then certifies batches. Made by `certifier`."""
+
+    def __init__(self, model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> None:
+        _refuse_half_precision(model)
+        self._model = model
+        self._fingerprint = _fingerprint(model)
+        # The certificate speaks of this copy: float64, out of the reach of later training.
+        program = trace(copy.deepcopy(model).to("cpu", torch.float64), input_shape)
+        self.classes = max(checked_classes(program), 2)
+        self.input_shape = tuple(input_shape)
+        self._features, head = program.split_head()
+        self._head = _Head.linear(head) if head is not None else _Head.identity(self.classes)
+        if head is None:
+            warnings.warn(
+                "the last layer is not nn.Linear: every pair of classes gets the bound of the whole "
+                "model times √2, which is looser",
+                LipcertWarning,
+                stacklevel=3,
+            )
+        self.bound: Bound = prove(self._features, effort)
+        self.pairs = _product_up(self._head.spread, self.bound.value)  # (N, N) proved K_ij
+
+    @property
+    def k_f(self) -> float:
+        """The largest K_ij, proved."""
+        return float(self.pairs.max())
+
+    @torch.no_grad()
+    def logits(self, x: Tensor) -> Tensor:
+        """The float64 logits that certificates are about: (B, N)."""
+        features, _ = _evaluate(self._features, self.bound, x.detach().to("cpu", torch.float64), "ignored")
+        return self._head(features)
+
+    @torch.no_grad()
+    def __call__(self, x: Tensor, rounding: Rounding = "float64", batch_size: int = 4096) -> Certificate:
+        """Predictions and radii of a batch (B, ...), evaluated in float64."""
+        if rounding not in get_args(Rounding):
+            raise InputError(f"rounding: expected one of {', '.join(get_args(Rounding))}, got {rounding!r}")
+        if tuple(x.shape[1:]) != self.input_shape:
+            raise InputError(
+                f"x: expected shape (B, {', '.join(map(str, self.input_shape))}), got {tuple(x.shape)}"
+            )
+        if _fingerprint(self._model) != self._fingerprint:
+            raise StaleBoundError("the model's weights changed after the proof: make a new certifier")
+        if not x.is_floating_point():
+            raise InputError(f"x: expected floating-point inputs, got {x.dtype}")
+        x = x.detach().to("cpu", torch.float64)
+        parts = [self._batch(x[i : i + batch_size], rounding) for i in range(0, len(x), batch_size)]
+        if not parts:
+            raise InputError("x: expected at least one sample")
+        prediction, radius, rival = (torch.cat(column) for column in zip(*parts, strict=True))
+        return Certificate(prediction, radius, rival, rounding)
+
+    def _batch(self, x: Tensor, rounding: Rounding) -> tuple[Tensor, Tensor, Tensor]:
+        features, error = _evaluate(self._features, self.bound, x, rounding)
+        logits = self._head(features)  # (B, N)
+        top = logits.argmax(dim=1)  # (B,)
+        margin = logits.gather(1, top[:, None]) - logits  # (B, N)
+        if rounding == "float64":
+            margin = margin - self._head.margin_error(features, error, top, margin)
+        return top, *_radius(margin, self.pairs[top], top)
+
+
+def certifier(model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> Certifier:
+    """Prove the Lipschitz constants of a model once; the result certifies any number of inputs.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 2, bias=False))
+        >>> _ = model[0].weight.data.copy_(torch.eye(2))
+        >>> certificate = certifier(model, input_shape=(2,))(torch.tensor([[3.0, 1.0]]))
+        >>> certificate.prediction, certificate.radius  # 2/√2, rounded down
+        (tensor([0]), tensor([1.4142], dtype=torch.float64))
+    """
+    return Certifier(model, input_shape, effort)
+
+
+def certify(model: nn.Module, x: Tensor, rounding: Rounding = "float64") -> Certificate:
+    """Prove and certify in one call."""
+    return Certifier(model, x.shape[1:])(x, rounding)
+
+
+def certified_accuracy(
+    certificate: Certificate, labels: Tensor, radii: Sequence[float] = RADII
+) -> list[CertifiedAccuracy]:
+    """CRA at every radius: right and certified. Radius 0 gives the clean accuracy.
+
+    Example:
+        >>> c = Certificate(torch.tensor([0, 1]), torch.tensor([0.5, 0.1]), torch.tensor([1, 0]), "float64")
+        >>> [a.value for a in certified_accuracy(c, torch.tensor([0, 1]), radii=[0, 0.2])]
+        [1.0, 0.5]
+    """
+    if labels.shape != certificate.prediction.shape:
+        raise InputError(
+            f"labels: expected {len(certificate.prediction)} of them, got shape {tuple(labels.shape)}"
+        )
+    if len(labels) == 0:
+        raise InputError("labels: expected at least one sample")
+    if any(not 0 <= r < math.inf for r in radii):
+        raise InputError(f"radii: expected numbers >= 0, got {list(radii)}")
+    right = certificate.prediction == labels.cpu()
+    counts = [int((right & (certificate.at(r) if r else right)).sum()) for r in radii]
+    return [
+        CertifiedAccuracy(r, count, len(labels), _interval(count, len(labels)))
+        for r, count in zip(radii, counts, strict=True)
+    ]
+
+
+def _interval(count: int, total: int) -> tuple[float, float]:
+    """Clopper-Pearson, 95 %."""
+    interval = binomtest(count, total).proportion_ci(method="exact")
+    return float(interval.low), float(interval.high)
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The last layer in float64: logits, and how far a difference of two may be off."""
+
+    rows: Tensor  # (N, D)
+    bias: Tensor  # (N,)
+    spread: Tensor  # (N, N) ‖w_i − w_j‖, from above
+    layer: nn.Module
+
+    @classmethod
+    def linear(cls, layer: nn.Linear) -> _Head:
+        bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias
+        rows = binary_rows(layer.weight.detach())
+        padding = rows.shape[0] - bias.shape[0]  # one logit f stands for [0, f]
+        return cls(rows, torch.cat([bias.new_zeros(padding), bias.detach()]), _pairs_upper(rows), layer)
+
+    @classmethod
+    def identity(cls, classes: int) -> _Head:
+        eye = torch.eye(classes, dtype=torch.float64)
+        return cls(eye, eye.new_zeros(classes), _pairs_upper(eye), nn.Identity())
+
+    def __call__(self, features: Tensor) -> Tensor:
+        return binary_as_two(self.layer(features))
+
+    def margin_error(self, features: Tensor, error: Tensor, top: Tensor, margin: Tensor) -> Tensor:
+        r"""How far each computed f_i − f_j may be above the exact one: (B, N).
+
+        $$ e_{ij} = \|w_i - w_j\| E + \gamma_{d+1} [(|w_i| + |w_j|)|x| + |b_i| + |b_j|] + 4u|f_i - f_j| $$
+
+        Four units for the difference of the logits and that of margin and error.
+        """
+        if features.shape[1] != self.rows.shape[1]:
+            features = binary_as_two(features)  # a single logit without a linear head
+        size = features.abs() @ self.rows.abs().T + self.bias.abs()  # (B, N)
+        size = size + size.gather(1, top[:, None])
+        dot = gamma(self.rows.shape[1] + 1) * size + (self.rows.shape[1] + 1) * TINY
+        return SAFETY * (self.spread[top] * error[:, None] + dot + 4 * U * margin.abs())
+
+
+def _evaluate(program: Program, bound: Bound, x: Tensor, rounding: Rounding) -> tuple[Tensor, Tensor]:
+    """The float64 features of x, and a bound E of their L2 distance from the exact ones: (B,).
+
+    $$ E_l = \\sigma_l E_{l-1} + \\text{roundoff of layer } l $$
+    """
+    values, errors = {program.source: x}, {program.source: x.new_zeros(x.shape[0])}
+    for step, layer in zip(program.steps, bound.layers, strict=True):
+        inputs = [values[i] for i in step.inputs]
+        output = step.module(*inputs)
+        carried = layer.upper * step.rule.join_errors([errors[i] for i in step.inputs])
+        values[step.name] = output
+        if rounding == "float64":
+            carried = SAFETY * (carried + step.rule.roundoff(step.module, inputs, output))
+        errors[step.name] = carried
+    return values[program.result], errors[program.result]
+
+
+def _radius(margin: Tensor, constants: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:
+    """The smallest margin/K over all rivals, rounded down, and the rival: both (B,)."""
+    # K = 0 with a positive margin: the difference is constant, no input can change the prediction.
+    free = torch.where(margin > 0, torch.inf, 0.0).to(margin)
+    radius = torch.where(
+        constants == 0, free, torch.nextafter(margin / constants, margin.new_tensor(-torch.inf))
+    )
+    radius = radius.scatter(1, top[:, None], torch.inf)  # a class is not its own rival
+    nearest, rival = radius.nan_to_num(nan=0.0, posinf=torch.inf, neginf=0.0).min(dim=1)
+    trusted = torch.isfinite(margin).all(dim=1) & torch.isfinite(constants).all(dim=1)
+    return torch.where(trusted, nearest.clamp_min(0.0), 0.0), rival
+
+
+def _pairs_upper(rows: Tensor) -> Tensor:
+    """‖w_i − w_j‖₂ from above, in float64: (N, N)."""
+    _, d = rows.shape
+    peak = float(rows.abs().max())
+    if peak == 0:
+        return rows.new_zeros(rows.shape[0], rows.shape[0])
+    # A power of two near the largest entry keeps the squares from overflow and underflow.
+    scale = 2.0 ** max(min(math.frexp(peak)[1], 1000), -1000)
+    distance = scale * pairwise_distance(rows / scale, rows / scale)
+    same = (distance == 0) & _equal_rows(rows)
+    return torch.where(same, 0.0, distance * (1 + (d + 16) * U) + d * TINY * scale)
+
+
+def _equal_rows(rows: Tensor) -> Tensor:
+    """Whether rows i and j are the same numbers: (N, N)."""
+    kind: Tensor = torch.unique(rows, dim=0, return_inverse=True)[1]
+    return kind[:, None] == kind
+
+
+def _product_up(spread: Tensor, features: float) -> Tensor:
+    """spread·features from above; 0 only where a factor is."""
+    product = spread * (features * (1 + 4 * U))
+    product = torch.nextafter(product, product.new_tensor(torch.inf))
+    return torch.where((spread == 0) | (features == 0), 0.0, product)
+
+
+def _fingerprint(model: nn.Module) -> tuple[tuple[str, int, int, int], ...]:
+    """Changes with any weight, in place or replaced, tracked by autograd or not."""
+    tensors = [*model.named_parameters(), *model.named_buffers()]
+    return tuple(
+        (k, id(v), v._version, int(torch.hash_tensor(v.detach()).view(torch.int64))) for k, v in tensors
+    )
+
+
+def _refuse_half_precision(model: nn.Module) -> None:
+    if torch.is_autocast_enabled() or torch.is_autocast_enabled("cpu"):
+        raise InputError("certificates are computed in float64: leave the autocast region first")
+    low = {p.dtype for p in model.parameters() if p.dtype in (torch.float16, torch.bfloat16)}
+    if low:
+        raise InputError(
+            f"model: {low.pop()} weights have no certificate as they run; convert with model.float() first"
+        )
+
+
+__all__ = [
+    "RADII",
+    "Certificate",
+    "CertifiedAccuracy",
+    "Certifier",
+    "certified_accuracy",
+    "certifier",
+    "certify",
+]

@@ -1,0 +1,156 @@
+"""The command line: one function per command, its signature the flags. Heavy imports stay inside."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+app = typer.Typer(
+    name="lipcert",
+    help="Train, prove and certify classifiers with deterministic L2 robustness certificates.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+Budget = Annotated[
+    str | None, typer.Option(help="A smaller budget of the recipe, such as smoke.", show_default="full")
+]
+Overwrite = Annotated[bool, typer.Option(help="Replace what the output directory holds.")]
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="A packaged name (`lipcert list recipes`) or a YAML file.")],
+    budget: Budget = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key; repeatable.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Run directory.", show_default="runs/NAME")] = None,
+    resume: Annotated[bool, typer.Option(help="Continue from the last checkpoint.")] = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Train a recipe, prove its bounds, certify its data.
+
+    Example: lipcert train moons-cll --set seed=2 --output runs/second
+    """
+    from lipcert.recipes import execute, read_recipe
+    from lipcert.report.tables import run_table
+
+    settled = read_recipe(recipe, budget, set_ or [])
+    run = execute(settled, output or Path("runs") / settled.name, resume=resume, overwrite=overwrite)
+    _print(run_table([run]))
+    _say(f"run: {run.path}")
+
+
+@app.command()
+def certify(
+    model: Annotated[str, typer.Argument(help="A run directory or a .safetensors file.")],
+    data: Annotated[
+        str | None, typer.Option(help="A data set, for a model file without a run.", show_default="the run's")
+    ] = None,
+    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    radii: Annotated[str | None, typer.Option(help="Comma-separated.", show_default="the run's")] = None,
+    rounding: Annotated[str, typer.Option(help="float64 or ignored.")] = "float64",
+    output: Annotated[Path | None, typer.Option(help="Write the certificate here, as JSON.")] = None,
+) -> None:
+    """Prove the bounds of a trained model and certify a split of its data.
+
+    Example: lipcert certify runs/moons-cll --radii 0.05,0.1,0.15
+    """
+    from lipcert.recipes.certifying import certify_model
+    from lipcert.report.tables import certificate_table
+
+    findings = certify_model(model, data, split, radii, rounding)
+    _print(certificate_table(findings))
+    if output is not None:
+        from lipcert.atomic import write_json
+
+        write_json(output, findings)
+        _say(f"certificate: {output}")
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(help="A figure or table (`lipcert list reproductions`).")],
+    budget: Budget = None,
+    seeds: Annotated[str, typer.Option(help="Such as 1, 1..3 or 1,5,7.")] = "1",
+    jobs: Annotated[int | None, typer.Option(help="Trainings at a time.", show_default="one a core")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Directory for runs, figure, results.", show_default="runs/NAME")
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Train and draw a figure of the paper; what is already finished is kept.
+
+    Example: lipcert reproduce moons --seeds 1..3
+    """
+    from lipcert.reproduce import carry_out, parse_seeds
+
+    report = carry_out(
+        name,
+        output or Path("runs") / name,
+        budget=budget,
+        seeds=parse_seeds(seeds),
+        jobs=jobs,
+        overwrite=overwrite,
+    )
+    _print(report.table)
+    for path in report.written:
+        _say(f"wrote {path}")
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[
+        str,
+        typer.Argument(help="recipes, reproductions, losses, layers, models, data, schedules, optimizers."),
+    ],
+) -> None:
+    """Show what there is of a kind, with a line about each.
+
+    Example: lipcert list recipes
+    """
+    from lipcert.report.listing import listing
+
+    _print(listing(kind))
+
+
+def main() -> None:
+    """Run the command line. Exit status: 0 done, 1 failed, 2 the input was wrong, 130 interrupted."""
+    from lipcert.errors import InputError, InterruptedRunError, LipcertError
+
+    try:
+        sys.exit(app(standalone_mode=False))
+    except InterruptedRunError as error:
+        _fail(130, str(error))
+    except LipcertError as error:
+        _fail(2 if isinstance(error, InputError) else 1, str(error))
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what typer raises for a wrong flag has one
+            raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.exit(2)  # the help is printed already
+        _fail(2, f"{error.format_message()} (--help shows what there is)")
+
+
+def _fail(status: int, line: str) -> NoReturn:
+    _say(f"lipcert: {line}")
+    sys.exit(status)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def _print(what: Any) -> None:
+    from rich.console import Console
+
+    Console().print(what)
+
+
+if __name__ == "__main__":
+    main()

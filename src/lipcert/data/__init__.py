@@ -1,0 +1,5 @@
+"""Data sets, one per file."""
+
+from lipcert.data.base import DATASETS, Dataset, load
+
+__all__ = ["DATASETS", "Dataset", "load"]

@@ -1,0 +1,67 @@
+"""What every data set is: samples, labels, class names, in memory and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from lipcert.errors import InputError
+from lipcert.registry import Registry
+from lipcert.types import Shape
+
+Split = Literal["train", "val", "test"]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """x (n, ...) and labels y (n,), 0..N−1; checked on construction."""
+
+    x: Tensor
+    y: Tensor
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.x.ndim < 2 or len(self.x) == 0:
+            raise InputError(f"data: expected samples of shape (n, ...), n > 0, got {tuple(self.x.shape)}")
+        if self.y.shape != self.x.shape[:1] or self.y.dtype != torch.int64:
+            raise InputError(
+                f"data: expected {len(self.x)} int64 labels, got {tuple(self.y.shape)} {self.y.dtype}"
+            )
+        if len(self.classes) < 2:
+            raise InputError(f"data: expected at least 2 classes, got {len(self.classes)}")
+        low, high = (int(v) for v in self.y.aminmax())
+        if low < 0 or high >= len(self.classes):
+            raise InputError(
+                f"data: expected labels 0..{len(self.classes) - 1}, got {low if low < 0 else high}"
+            )
+        if low == high:
+            raise InputError(f"data: every sample is of class {self.classes[low]!r}: nothing to learn")
+        if self.x.is_floating_point() and not torch.isfinite(self.x).all():
+            raise InputError("data: expected finite samples, got NaN or infinity")
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def input_shape(self) -> Shape:
+        """Of one sample."""
+        return tuple(self.x.shape[1:])
+
+
+DATASETS: Registry[Dataset] = Registry("data set", package="lipcert.data")
+
+
+def load(name: str, split: Split = "train", **arguments: Any) -> Dataset:
+    """One split of a registered data set.
+
+    Example:
+        >>> moons = load("moons", split="val")
+        >>> moons.x.shape, moons.classes
+        (torch.Size([20000, 2]), ('upper', 'lower'))
+    """
+    if split not in get_args(Split):
+        raise InputError(f"split: expected one of {', '.join(get_args(Split))}, got {split!r}")
+    return DATASETS.create(name, split=split, **arguments)

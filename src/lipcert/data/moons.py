@@ -1,0 +1,42 @@
+"""Two moons with a known margin: scikit-learn's arcs, and uniform noise within a disc.
+
+The arcs are 0.5 apart; noise of radius 0.1 on each side leaves a true margin of exactly 0.3.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import numpy as np
+import torch
+from sklearn.datasets import make_moons
+
+from lipcert.data.base import DATASETS, Dataset, Split
+from lipcert.errors import InputError
+
+
+@DATASETS.register("moons", example={"train": 20, "val": 30, "test": 10})
+def moons(
+    split: Split = "train",
+    *,
+    train: int = 2000,
+    val: int = 20_000,
+    test: int = 20_000,
+    noise: float = 0.1,
+    seed: int = 0,
+) -> Dataset:
+    """Two interleaved arcs in the plane; `train`, `val`, `test` are the numbers of points."""
+    count = {"train": train, "val": val, "test": test}[split]
+    if count < 2:
+        raise InputError(f"{split}: expected at least 2 points, got {count}")
+    if not 0 <= noise < np.inf:
+        raise InputError(f"noise: expected a radius >= 0, got {noise}")
+    arcs, labels = make_moons(count, shuffle=False)
+    generator = np.random.default_rng([seed, get_args(Split).index(split)])
+    # The root makes the density uniform over the disc.
+    radius = noise * np.sqrt(generator.random(count))
+    angle = 2 * np.pi * generator.random(count)
+    points = arcs + radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return Dataset(
+        torch.from_numpy(points).float(), torch.from_numpy(labels).long(), classes=("upper", "lower")
+    )

@@ -1,0 +1,31 @@
+"""What lipcert raises on purpose, and what it warns of."""
+
+from __future__ import annotations
+
+
+class LipcertError(Exception):
+    """Anything lipcert raises on purpose."""
+
+
+class InputError(LipcertError, ValueError):
+    """What the user gave is wrong; the message is one clear line (exit status 2)."""
+
+
+class UnknownBoundError(LipcertError, TypeError):
+    """A module has no sound bound: unknown, or not globally Lipschitz."""
+
+
+class StaleBoundError(LipcertError, RuntimeError):
+    """The weights changed after their bound was proved."""
+
+
+class TrainingError(LipcertError, RuntimeError):
+    """Training cannot go on (a loss that is not finite); what was good is kept."""
+
+
+class InterruptedRunError(LipcertError):
+    """Training was asked to stop; its state is saved (exit status 130)."""
+
+
+class LipcertWarning(UserWarning):
+    """Sound, but not what the user probably expects."""

@@ -1,0 +1,87 @@
+"""The contract of a loss, and the checks all losses share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lipcert.errors import InputError
+from lipcert.registry import Registry
+from lipcert.types import PairLip
+
+Number = float | Tensor  # a hyper-parameter; 0-dim tensors let stacked training vmap over it
+
+
+@dataclass(frozen=True)
+class Loss(ABC):
+    """loss(logits, labels, lip) → (B,); the objective is its mean plus `penalty(lip)`.
+
+    A loss sees logits, labels and constants, never a model. Hyper-parameters are floats or 0-dim
+    tensors; floats are checked on construction, tensors (which vmap may batch) are trusted.
+    """
+
+    def __call__(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
+        """Check the arguments, then the value of every sample: (B,)."""
+        check(logits, labels, lip)
+        return self.values(logits, labels, lip)
+
+    @abstractmethod
+    def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
+        """The loss of every sample: (B,)."""
+
+    def penalty(self, lip: PairLip) -> Tensor:
+        """What the constants themselves cost: a scalar."""
+        return lip.features.new_zeros(())
+
+    def whole_lipschitz(self, k_f: float) -> float:
+        """K_hf: the constant of the classifier with the loss's own scaling of the logits."""
+        return k_f
+
+
+LOSSES: Registry[Loss] = Registry("loss", package="lipcert.losses")
+
+
+def check(logits: Tensor, labels: Tensor, lip: PairLip) -> None:
+    """Shapes, types, and (where it costs no device synchronisation) the range of the labels."""
+    if logits.ndim != 2 or logits.shape[1] < 2:
+        raise InputError(f"logits: expected shape (B, N) with N >= 2, got {tuple(logits.shape)}")
+    if labels.shape != logits.shape[:1]:
+        raise InputError(
+            f"labels: expected shape ({logits.shape[0]},) for these logits, got {tuple(labels.shape)}"
+        )
+    if labels.dtype.is_floating_point or labels.dtype in (torch.bool, torch.complex64):
+        raise InputError(f"labels: expected integer class numbers, got {labels.dtype}")
+    if lip.head.shape[0] != logits.shape[1]:
+        raise InputError(f"lip: expected {logits.shape[1]} head rows, one a class, got {lip.head.shape[0]}")
+    if labels.device.type == "cpu" and not _transformed(labels) and labels.numel():
+        low, high = (int(v) for v in labels.aminmax())
+        if low < 0 or high >= logits.shape[1]:
+            raise InputError(f"labels: expected 0..{logits.shape[1] - 1}, got {low if low < 0 else high}")
+
+
+def _transformed(x: Tensor) -> bool:
+    """Under vmap or compile a value cannot steer Python."""
+    return torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(x)
+
+
+def check_number(name: str, value: Number, *, above: float, below: float = float("inf")) -> None:
+    """A float strictly between two limits; tensors are trusted."""
+    if isinstance(value, Tensor):
+        return
+    if not above < value < below:
+        limit = f"> {above:g}" if below == float("inf") else f"between {above:g} and {below:g}"
+        raise InputError(f"{name}: expected a number {limit}, got {value!r}")
+
+
+def finite(logits: Tensor) -> Tensor:
+    """Clamp to where softmax and its gradient are finite: differences must not overflow."""
+    limit = torch.finfo(logits.dtype).max / 8
+    return logits.clamp(-limit, limit)
+
+
+def off_label(logits: Tensor, labels: Tensor) -> Tensor:
+    """True for the rivals of the label: (B, N), by index and never by value."""
+    return torch.arange(logits.shape[1], device=labels.device) != labels[:, None]

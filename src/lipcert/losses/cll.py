@@ -1,0 +1,165 @@
+"""CLL: cross-entropy whose logistic is calibrated to the margin, with control over slack.
+
+Losch, Stutz, Schiele, Fritz. Certified Robust Models with Slack Control and Large Lipschitz
+Constants. GCPR 2023. Binary form: Definition 1; multiclass form: Definition 2 of its supplement.
+
+`slack` is the p of Equation 5. The paper's printed tables and sweeps show twice that p, except for
+4C3F and 6C2F.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from lipcert.errors import InputError
+from lipcert.losses.base import LOSSES, Loss, Number, check_number, finite, off_label
+from lipcert.losses.softmax import cross_entropy
+from lipcert.types import PairLip
+
+Sides = Literal["one", "two"]
+Normaliser = Literal["pair", "logit"]
+
+
+def calibrated_scale(eps: Number, slack: Number) -> Number:
+    r"""The scale at which the logistic falls from 1 − p to p across the margin (Eq. 5).
+
+    $$ \sigma_\varepsilon(p) = \frac{2\varepsilon}{h^{-1}(1-p) - h^{-1}(p)}
+       = \frac{\varepsilon}{\log\frac{1-p}{p}} $$
+
+    Example:
+        >>> round(1 / calibrated_scale(eps=0.15, slack=0.15), 1)  # K_hf of the paper's 4C3F
+        11.6
+    """
+    return eps / _log_odds(slack)
+
+
+def _log_odds(p: Number) -> Number:
+    """log((1 − p)/p), accurate for p from 1e-300 up to ½."""
+    # Near ½ the two logarithms cancel, so the quotient goes into log1p as its distance from 1.
+    if not isinstance(p, Tensor):
+        return math.log1p(-p) - math.log(p) if p <= 0.25 else math.log1p((1 - 2 * p) / p)
+    large = torch.where(p <= 0.25, 0.5, p)  # keeps the branch not taken, and its gradient, finite
+    return torch.where(p <= 0.25, torch.log1p(-p) - torch.log(p), torch.log1p((1 - 2 * large) / large))
+
+
+def calibrated_logits(
+    logits: Tensor,
+    labels: Tensor,
+    lip: PairLip,
+    *,
+    scale: Number,
+    offset: Number,
+    sides: Sides = "two",
+    beta: Number = 1.0,
+    normaliser: Normaliser = "pair",
+) -> Tensor:
+    r"""Logits in units of input distance over σ, the margin held against the label: (B, N).
+
+    $$ z_y = -\frac{\delta}{\sigma}, \qquad
+       z_i = \frac{\delta}{\sigma} + \frac{f_i - f_y}{\sigma \beta K_{iy}} $$
+
+    With `sides="one"` $z_y = 0$: the probability is ½ at distance δ, not 2δ, and two classes give
+    Definition 1. `normaliser="logit"` divides every logit by its own $\sigma\beta K_i$ instead, as some
+    of the authors' configurations do.
+
+    Example:
+        A sample exactly δ away from the boundary has probability ½ with one side:
+
+        >>> lip = PairLip(features=torch.tensor(1.0), head=torch.tensor([[0.0], [2.0]]))
+        >>> z = calibrated_logits(
+        ...     torch.tensor([[0.0, 0.5]]), torch.tensor([1]), lip, scale=0.1, offset=0.25, sides="one"
+        ... )
+        >>> z.softmax(1)
+        tensor([[0.5000, 0.5000]])
+    """
+    rival = off_label(logits, labels)  # (B, N)
+    if normaliser == "pair":
+        # The label's own quotient is 0/0: made 0 by index.
+        distance = _quotient(logits - logits.gather(1, labels[:, None]), lip.rows(labels), rival)
+    else:
+        distance = _quotient(logits, lip.singles(), torch.ones_like(rival))
+    away = offset / scale
+    held = rival.to(logits.dtype) * (2 * away) - away if sides == "two" else rival.to(logits.dtype) * away
+    return finite(distance / (scale * beta) + held)
+
+
+def _quotient(difference: Tensor, constants: Tensor, where: Tensor) -> Tensor:
+    """difference/constants, 0 elsewhere; finite also where two head rows agree and K is 0."""
+    # With both limits the quotient, and its derivative difference/K², stay below the largest float.
+    info = torch.finfo(constants.dtype)
+    constants = constants.clamp_min(info.tiny**0.5)
+    most = (info.max**0.5 * constants).detach()
+    return torch.where(where, difference.clamp(-most, most) / constants, 0.0)
+
+
+@LOSSES.register("cll", example={"eps": 0.1, "slack": 0.05, "lam": 1e-3})
+@dataclass(frozen=True)
+class CLL(Loss):
+    """Calibrated Lipschitz-margin loss; with a one-logit model and one side, its binary form.
+
+    lam weighs the penalty λK_f². offset is the margin δ held against the label, ε unless set. beta scales
+    K alone (a schedule softens the start). detach_constant keeps the cross-entropy from shrinking K; the
+    penalty alone then steers it.
+    """
+
+    eps: Number
+    slack: Number
+    lam: Number = 0.0
+    offset: Number | None = None
+    sides: Sides = "two"
+    beta: Number = 1.0
+    detach_constant: bool = True
+    normaliser: Normaliser = "pair"
+
+    def __post_init__(self) -> None:
+        check_number("eps", self.eps, above=0)
+        check_number("beta", self.beta, above=0)
+        if not isinstance(self.slack, Tensor) and not 0 < self.slack < 0.5:
+            raise InputError(
+                f"slack: expected between 0 and 0.5, got {self.slack!r} "
+                "(the paper prints twice this p except for 4C3F and 6C2F: halve it)"
+            )
+        if not isinstance(self.lam, Tensor) and not 0 <= self.lam < math.inf:
+            raise InputError(f"lam: expected a number >= 0, got {self.lam!r}")
+        if self.offset is not None:
+            check_number("offset", self.offset, above=-math.inf)
+        for name, value, known in (
+            ("sides", self.sides, get_args(Sides)),
+            ("normaliser", self.normaliser, get_args(Normaliser)),
+        ):
+            if value not in known:
+                raise InputError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+
+    @property
+    def scale(self) -> Number:
+        """σ."""
+        return calibrated_scale(self.eps, self.slack)
+
+    def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
+        """(B,)."""
+        if self.detach_constant:
+            lip = PairLip(lip.features.detach(), lip.head.detach())
+        z = calibrated_logits(
+            logits,
+            labels,
+            lip,
+            scale=self.scale,
+            offset=self.eps if self.offset is None else self.offset,
+            sides=self.sides,
+            beta=self.beta,
+            normaliser=self.normaliser,
+        )
+        return cross_entropy(z, labels)
+
+    def penalty(self, lip: PairLip) -> Tensor:
+        """λK_f², of the constants without beta."""
+        return self.lam * lip.max() ** 2
+
+    def whole_lipschitz(self, k_f: float) -> float:
+        """1/σ, whatever K_f is: the normalisation divides it out."""
+        return 1 / float(self.scale)

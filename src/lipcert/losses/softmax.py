@@ -1,0 +1,32 @@
+"""Cross-entropy: no margin, no constants; the baseline everything is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from lipcert.losses.base import LOSSES, Loss, finite
+from lipcert.types import PairLip
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    r"""$$ -\log \operatorname{softmax}(f)_y $$
+
+    Example:
+        >>> import torch
+        >>> cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor([0.6931])
+    """
+    return F.cross_entropy(finite(logits), labels, reduction="none")
+
+
+@LOSSES.register("cross-entropy")
+@dataclass(frozen=True)
+class CrossEntropy(Loss):
+    """Plain cross-entropy; it ignores the constants."""
+
+    def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
+        """(B,)."""
+        return cross_entropy(logits, labels)

@@ -1,0 +1,41 @@
+"""What every architecture shares: the registry and the initialisation."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from torch import nn
+
+from lipcert.errors import InputError
+from lipcert.registry import Registry
+from lipcert.types import Shape
+
+M = TypeVar("M", bound=nn.Module)
+
+MODELS: Registry[nn.Module] = Registry("model", package="lipcert.models")
+
+
+def initialise(model: M) -> M:
+    """kaiming_normal (fan in, gain √2) and zero biases, for every dense and convolutional layer."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    return model
+
+
+def create(name: str, *, num_classes: int, input_shape: Shape | list[int], **arguments: Any) -> nn.Module:
+    """A registered architecture for this many classes and this input.
+
+    Example:
+        >>> create("mlp", num_classes=3, input_shape=(2,), widths=[8])
+        Sequential(
+          (0): Linear(in_features=2, out_features=8, bias=True)
+          (1): MinMax()
+          (2): Linear(in_features=8, out_features=3, bias=True)
+        )
+    """
+    if num_classes < 1:
+        raise InputError(f"num_classes: expected >= 1, got {num_classes}")
+    return MODELS.create(name, num_classes=num_classes, input_shape=tuple(input_shape), **arguments)

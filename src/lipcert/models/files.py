@@ -1,0 +1,97 @@
+"""Models on disk: weights in safetensors, and what is needed to rebuild them in its metadata.
+
+Nothing in such a file is executed when it is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import nn
+
+from lipcert.atomic import write_atomically
+from lipcert.errors import InputError
+from lipcert.models.base import MODELS, create
+
+_FORMAT = 1
+_KEY = "lipcert"
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """What a model file says of itself."""
+
+    name: str
+    num_classes: int
+    input_shape: tuple[int, ...]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+
+    def build(self) -> nn.Module:
+        """The architecture, freshly initialised."""
+        return create(self.name, num_classes=self.num_classes, input_shape=self.input_shape, **self.arguments)
+
+
+def save(model: nn.Module, card: ModelCard, path: Path) -> None:
+    """Write weights and card, all or nothing."""
+    metadata = {_KEY: json.dumps({"format": _FORMAT, **asdict(card)})}
+    tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
+    write_atomically(path, safetensors.torch.save(tensors, metadata=metadata))
+
+
+def load(source: str | Path) -> nn.Module:
+    """The model in a run directory or a .safetensors file, in evaluation mode."""
+    path = model_file(source)
+    card = read_card(path)
+    model = card.build()
+    tensors = safetensors.torch.load_file(path)
+    expected = {k: tuple(v.shape) for k, v in model.state_dict().items()}
+    found = {k: tuple(v.shape) for k, v in tensors.items()}
+    if expected != found:
+        odd = sorted(k for k in expected.keys() | found.keys() if expected.get(k) != found.get(k))
+        raise InputError(f"{path}: the weights do not fit a {card.name}: {odd[0]}")
+    dtypes = {v.dtype for v in tensors.values() if v.is_floating_point()}
+    if len(dtypes) == 1:
+        model = model.to(dtypes.pop())
+    model.load_state_dict(tensors)
+    return model.eval()
+
+
+def model_file(source: str | Path) -> Path:
+    """The weights a MODEL argument names."""
+    path = Path(source)
+    if path.is_dir():
+        path = path / "model.safetensors"
+        if not path.is_file():
+            raise InputError(f"{source}: no model.safetensors in it (is the run finished?)")
+    if not path.is_file():
+        raise InputError(f"{source}: no such run directory or .safetensors file")
+    return path
+
+
+def read_card(path: Path) -> ModelCard:
+    """The card of a model file; any other file is refused."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+    except safetensors.SafetensorError as error:
+        raise InputError(f"{path}: not a safetensors file, or cut short ({error})") from None
+    if _KEY not in metadata:
+        raise InputError(f"{path}: a safetensors file, but not written by lipcert (no model card)")
+    try:
+        content = json.loads(metadata[_KEY])
+        if content.pop("format") != _FORMAT:
+            raise InputError(f"{path}: written by another version of lipcert")
+        content["input_shape"] = tuple(content["input_shape"])
+        content["classes"] = tuple(content["classes"])
+        card = ModelCard(**content)
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path}: its model card cannot be read ({error})") from None
+    MODELS[card.name]  # an unknown architecture is named here
+    return card

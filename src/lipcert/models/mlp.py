@@ -1,0 +1,34 @@
+"""Multilayer perceptrons with MinMax; the paper's two-moons network is the default."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import nn
+
+from lipcert.errors import InputError
+from lipcert.models.base import MODELS, initialise
+from lipcert.nn import MinMax
+
+
+@MODELS.register("mlp", example={"widths": [6, 4], "num_classes": 3})
+def mlp(
+    num_classes: int = 2,
+    input_shape: Sequence[int] = (2,),
+    widths: Sequence[int] = (10, 20, 40, 40, 20, 10),
+) -> nn.Sequential:
+    """Dense layers of the given widths with MinMax between them, and a linear head.
+
+    Example:
+        >>> sum(p.numel() for p in mlp().parameters())  # 2-10-20-40-40-20-10-2
+        3782
+    """
+    if not widths or any(w < 2 or w % 2 for w in widths):
+        raise InputError(f"widths: expected even numbers >= 2 (MinMax sorts pairs), got {list(widths)}")
+    sizes = [math.prod(input_shape), *widths]
+    layers: list[nn.Module] = [] if len(input_shape) == 1 else [nn.Flatten()]
+    for inputs, outputs in pairwise(sizes):
+        layers += [nn.Linear(inputs, outputs), MinMax()]
+    return initialise(nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes)))

@@ -1,0 +1,7 @@
+"""Activations and layers, one parametrisation per file, each with its bound rule beside it."""
+
+from lipcert.nn.blocks import Branches, Residual
+from lipcert.nn.minmax import MinMax
+from lipcert.nn.scale import Scale
+
+__all__ = ["Branches", "MinMax", "Residual", "Scale"]

@@ -1,0 +1,42 @@
+"""Multiplication by a fixed number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from lipcert.bounds import Constant, rule
+from lipcert.bounds.contract import sample_norm
+from lipcert.bounds.rounding import TINY, U
+from lipcert.types import Shape
+
+
+class Scale(nn.Module):
+    """x ↦ factor·x."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = float(factor)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """factor·x."""
+        return self.factor * x
+
+    def extra_repr(self) -> str:
+        """Shown by print."""
+        return str(self.factor)
+
+
+@rule(Scale, examples=[lambda: (Scale(-2.5), (4,)), lambda: (Scale(0.0), (4,))])
+class ScaleRule(Constant):
+    """|factor|."""
+
+    def constant(self, module: Any, shape: Shape | None) -> float:
+        """|factor|."""
+        return abs(float(module.factor))
+
+    def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """One rounding an entry, or one underflow."""
+        return 2 * U * sample_norm(output) + output[0].numel() * TINY

@@ -1,0 +1,56 @@
+"""A trained model certified once more: other splits, other radii."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+from lipcert.certificate import RADII, Rounding, certifier
+from lipcert.certificate_file import describe
+from lipcert.data import Dataset, load
+from lipcert.data.base import Split
+from lipcert.errors import InputError
+from lipcert.models import load as load_model
+from lipcert.models.files import model_file, read_card
+from lipcert.recipes.reading import read_recipe
+
+
+def certify_model(
+    source: str, data_name: str | None, split: str, radii: str | None, rounding: str
+) -> dict[str, Any]:
+    """What `lipcert certify` finds out about a run directory or a model file."""
+    if rounding not in get_args(Rounding):
+        raise InputError(f"--rounding: expected {' or '.join(get_args(Rounding))}, got {rounding!r}")
+    if split not in get_args(Split):
+        raise InputError(f"--split: expected {', '.join(get_args(Split))}, got {split!r}")
+    card = read_card(model_file(source))
+    data, default_radii = _data(source, data_name, split)
+    if data.input_shape != card.input_shape or len(data.classes) != card.num_classes:
+        raise InputError(
+            f"{source}: made for inputs {card.input_shape} and {card.num_classes} classes, "
+            f"the data has {data.input_shape} and {len(data.classes)}"
+        )
+    chosen = _parse_radii(radii) if radii else default_radii
+    prover = certifier(load_model(source), card.input_shape)
+    return describe(prover, {split: data}, chosen, rounding)  # type: ignore[arg-type]
+
+
+def _data(source: str, name: str | None, split: Any) -> tuple[Dataset, tuple[float, ...]]:
+    """The data and radii of the run, or the named data at the usual radii."""
+    recipe_file = Path(source) / "recipe.yaml"
+    if name is not None:
+        return load(name, split=split), RADII
+    if not recipe_file.is_file():
+        raise InputError(f"{source}: a model file alone names no data; give --data")
+    recipe = read_recipe(str(recipe_file))
+    return recipe.make_data(split), recipe.certify.radii
+
+
+def _parse_radii(text: str) -> tuple[float, ...]:
+    try:
+        radii = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"--radii: expected numbers with commas between, got {text!r}") from None
+    if not all(0 < r < float("inf") for r in radii):
+        raise InputError(f"--radii: expected numbers > 0, got {text!r}")
+    return radii

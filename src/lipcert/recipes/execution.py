@@ -1,0 +1,78 @@
+"""A recipe carried out: build, train, certify, write the run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lipcert.atomic import write_json
+from lipcert.certificate import certifier
+from lipcert.certificate_file import describe
+from lipcert.data import Dataset
+from lipcert.errors import InputError
+from lipcert.models import ModelCard, save
+from lipcert.recipes.schema import Recipe
+from lipcert.train.loop import Plan, fit
+from lipcert.train.rundir import RunDirectory
+
+
+def execute(
+    recipe: Recipe, output: str | Path, *, resume: bool = False, overwrite: bool = False
+) -> RunDirectory:
+    """Train and certify; the directory holds everything that was found out."""
+    run = RunDirectory(output)
+    if recipe.train.threads is not None:
+        torch.set_num_threads(recipe.train.threads)
+    plan, card = build(recipe)
+    run.start(recipe.model_dump(mode="json"), resume=resume, overwrite=overwrite)
+    if not run.certificate.exists():
+        seconds = fit(plan, run)
+        save(plan.model, card, run.model)
+        write_json(run.certificate, _findings(recipe, plan, seconds))
+    return run
+
+
+def build(recipe: Recipe) -> tuple[Plan, ModelCard]:
+    """The training a recipe describes, and the card of its model."""
+    try:
+        train = recipe.make_data("train")
+        card = recipe.make_card(train)
+        plan = Plan(
+            model=recipe.make_model(card),
+            loss=recipe.make_loss(),
+            optimizer=recipe.make_optimizer(),
+            schedules=recipe.make_schedules(),
+            train=train,
+            val=recipe.make_data("val") if recipe.train.validate_every else None,
+            epochs=recipe.train.epochs,
+            batch_size=recipe.train.batch_size,
+            seed=recipe.seed,
+            validate_every=recipe.train.validate_every,
+            checkpoint_every=recipe.train.checkpoint_every,
+            accelerator=recipe.train.accelerator,
+        )
+    except InputError as error:
+        raise InputError(f"{recipe.name}: {error}") from None
+    return plan, card
+
+
+def _findings(recipe: Recipe, plan: Plan, seconds: float) -> dict[str, Any]:
+    """The certificate of the trained model on the recipe's splits, and what made it."""
+    prover = certifier(plan.model.eval(), plan.train.input_shape)
+    splits: dict[str, Dataset] = {split: recipe.make_data(split) for split in recipe.certify.splits}
+    loss = plan.loss_at(1.0)
+    return {
+        **describe(prover, splits, recipe.certify.radii, recipe.certify.rounding),
+        "recipe": recipe.name,
+        "seed": recipe.seed,
+        "loss": {"name": recipe.loss.name, "eps": _number(loss, "eps"), "slack": _number(loss, "slack")},
+        "k_hf": loss.whole_lipschitz(prover.k_f),
+        "seconds": round(seconds, 1),
+    }
+
+
+def _number(loss: object, name: str) -> float | None:
+    value = getattr(loss, name, None)
+    return None if value is None else float(value)

@@ -1,0 +1,161 @@
+"""What a recipe may say. Every key is checked before anything is written or computed."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import nn
+
+from lipcert.certificate import Rounding
+from lipcert.data.base import DATASETS, Dataset, Split, load
+from lipcert.errors import InputError
+from lipcert.losses import LOSSES, Loss
+from lipcert.models import MODELS, ModelCard
+from lipcert.recipes.signatures import checked_arguments
+from lipcert.registry import Registry
+from lipcert.train.optimizers import OPTIMIZERS
+from lipcert.train.schedules import SCHEDULES, Schedule
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Component(BaseModel):
+    """The name of something registered, and its arguments beside it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Everything but the name."""
+        return dict(self.model_extra or {})
+
+    def check(self, registry: Registry[Any], where: str, *provided: str) -> dict[str, Any]:
+        """The arguments, converted to the types of the registered constructor."""
+        try:
+            constructor = registry[self.name].constructor
+        except InputError as error:
+            raise InputError(f"{where}.name: {error}") from None
+        return checked_arguments(constructor, self.arguments, set(provided), where)
+
+
+class TrainSettings(_Strict):
+    """How long, in which pieces, on what."""
+
+    epochs: int = Field(gt=0)
+    batch_size: int = Field(gt=0)
+    dtype: Literal["float32", "float64"] = "float32"
+    threads: int | None = Field(default=None, gt=0)
+    checkpoint_every: int = Field(default=1, gt=0)
+    validate_every: int = Field(default=0, ge=0)
+    accelerator: str = "auto"
+
+
+class CertifySettings(_Strict):
+    """What is proved at the end."""
+
+    radii: tuple[float, ...] = Field(min_length=1)
+    splits: tuple[Split, ...] = ("train", "val")
+    rounding: Rounding = "float64"
+
+    @model_validator(mode="after")
+    def _radii_are_positive(self) -> CertifySettings:
+        if not all(0 < r < float("inf") for r in self.radii):
+            raise ValueError(f"expected radii > 0, got {list(self.radii)}")
+        return self
+
+
+class Recipe(_Strict):
+    """One training, whole: what `lipcert train` runs."""
+
+    name: str
+    claim: str = ""
+    seed: int = Field(default=1, ge=0)
+    data: Component
+    model: Component
+    loss: Component
+    optimizer: Component
+    schedule: dict[str, Component] = Field(default_factory=dict)
+    train: TrainSettings
+    certify: CertifySettings
+
+    def check(self) -> None:
+        """Names, arguments and values of every component; raises `InputError` naming the key."""
+        self.data.check(DATASETS, "data", "split")
+        self.model.check(MODELS, "model", "num_classes", "input_shape")
+        self.make_optimizer()([torch.nn.Parameter(torch.zeros(1))])
+        loss = self.make_loss()
+        self.make_schedules()
+        for key in self.schedule:
+            self._check_target(key, loss)
+
+    def make_data(self, split: Split) -> Dataset:
+        """One split of the data."""
+        arguments = self.data.check(DATASETS, "data", "split")
+        data: Dataset = _within("data", partial(load, self.data.name, split=split, **arguments))
+        return data
+
+    def make_card(self, data: Dataset) -> ModelCard:
+        """The model that fits the data, as its file will describe it."""
+        return ModelCard(
+            name=self.model.name,
+            num_classes=len(data.classes),
+            input_shape=data.input_shape,
+            arguments=self.model.check(MODELS, "model", "num_classes", "input_shape"),
+            classes=data.classes,
+        )
+
+    def make_model(self, card: ModelCard) -> nn.Module:
+        """The architecture, initialised from the seed."""
+        torch.manual_seed(self.seed)
+        model: nn.Module = _within("model", card.build)
+        return model.to(getattr(torch, self.train.dtype))
+
+    def make_optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
+        """What makes the optimiser of some parameters."""
+        arguments = self.optimizer.check(OPTIMIZERS, "optimizer", "parameters")
+        create = partial(OPTIMIZERS.create, self.optimizer.name, **arguments)
+        return lambda parameters: _within("optimizer", partial(create, parameters=parameters))
+
+    def make_loss(self) -> Loss:
+        """The loss at its starting values."""
+        arguments = self.loss.check(LOSSES, "loss")
+        loss: Loss = _within("loss", partial(LOSSES.create, self.loss.name, **arguments))
+        return loss
+
+    def make_schedules(self) -> dict[str, Schedule]:
+        """By the number they move."""
+        return {
+            key: _within(
+                f"schedule.{key}",
+                partial(SCHEDULES.create, s.name, **s.check(SCHEDULES, f"schedule.{key}")),
+            )
+            for key, s in self.schedule.items()
+        }
+
+    def _check_target(self, key: str, loss: Loss) -> None:
+        part, _, number = key.partition(".")
+        if part == "loss":
+            known = [f.name for f in dataclasses.fields(loss)]
+            numeric = number in known and isinstance(getattr(loss, number), float | int)
+        else:
+            known = list(inspect.signature(OPTIMIZERS[self.optimizer.name].constructor).parameters)
+            numeric = part == "optimizer" and number in known and number in ("lr", "weight_decay", "momentum")
+        if not numeric:
+            raise InputError(f"schedule.{key}: expected a number of the loss or the optimizer, like loss.eps")
+
+
+def _within(where: str, make: Callable[[], Any]) -> Any:
+    """Prefix a constructor's complaint with the key it is about."""
+    try:
+        return make()
+    except InputError as error:
+        raise InputError(f"{where}.{error}") from None

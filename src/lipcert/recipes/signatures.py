@@ -1,0 +1,56 @@
+"""Arguments of a recipe checked against the signature they are meant for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from lipcert.errors import InputError
+
+
+def checked_arguments(
+    function: Callable[..., Any], arguments: Mapping[str, Any], provided: set[str], where: str
+) -> dict[str, Any]:
+    """`arguments` converted to the annotated types; `provided` ones are lipcert's own to give."""
+    names = {p.name for p in inspect.signature(function).parameters.values()} - provided
+    for name in arguments:
+        if name not in names:
+            raise InputError(f"{where}.{name}: unknown key; known: {', '.join(sorted(names)) or 'none'}")
+    model = _model_of(function, frozenset(provided))
+    try:
+        values = model.model_validate(dict(arguments))
+    except ValidationError as error:
+        raise InputError(f"{where}.{first_error(error)}") from None
+    return {name: getattr(values, name) for name in arguments}
+
+
+def _model_of(function: Callable[..., Any], provided: frozenset[str]) -> type[BaseModel]:
+    """A pydantic model with one field a parameter."""
+    hints = get_type_hints(vars(function)["__init__"] if isinstance(function, type) else function)
+    fields: dict[str, Any] = {}
+    for p in inspect.signature(function).parameters.values():
+        if p.name not in provided:
+            default = ... if p.default is inspect.Parameter.empty else p.default
+            fields[p.name] = (hints.get(p.name, Any), default)
+    return create_model("Arguments", __config__=ConfigDict(arbitrary_types_allowed=True), **fields)
+
+
+def first_error(error: ValidationError) -> str:
+    """`key: what was expected, got value`, of the first complaint."""
+    first = error.errors()[0]
+    # A union complains once a member, with the member's name at the end of the path.
+    path = [
+        str(part)
+        for part in first["loc"]
+        if isinstance(part, int) or str(part).isidentifier() or "." in str(part)
+    ]
+    key = ".".join(p for p in path if p not in ("float", "int", "function-plain"))
+    if first["type"] == "extra_forbidden":
+        return f"{key}: unknown key"
+    if first["type"] == "missing":
+        return f"{key}: missing"
+    message = str(first["msg"]).removeprefix("Value error, ")
+    return f"{key}: {message[0].lower()}{message[1:]}, got {first['input']!r}"

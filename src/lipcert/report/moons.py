@@ -1,0 +1,175 @@
+"""Pictures of two-moons classifiers: boundary, certified margin, and what lies inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from torch import Tensor
+
+from lipcert.certificate import Certificate, Certifier, certifier
+from lipcert.data import Dataset
+from lipcert.models import load
+from lipcert.recipes import read_recipe
+from lipcert.report.rows import Row, row_of
+from lipcert.train.rundir import RunDirectory
+
+RED, GREEN, BLUE, GREY = (0.72, 0.26, 0.27), (0.29, 0.60, 0.38), (0.24, 0.41, 0.64), (0.47, 0.47, 0.47)
+CLASS_COLOURS = (GREEN, BLUE)
+LOSS_TITLES = {"cll": "CLL", "gloro": "GloRo", "cross-entropy": "Cross-entropy"}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A finished moons run, ready to draw."""
+
+    row: Row
+    prover: Certifier
+    data: Dataset
+    certificate: Certificate
+
+    @classmethod
+    def of(cls, run: RunDirectory) -> Picture:
+        """Load the run's model and certify its training points."""
+        data = read_recipe(str(run.recipe)).make_data("train")
+        prover = certifier(load(run.path), data.input_shape)
+        return cls(row_of(run), prover, data, prover(data.x))
+
+    def margin(self, x: Tensor) -> np.ndarray:
+        """f₁ − f₀."""
+        logits = self.prover.logits(x)
+        return (logits[:, 1] - logits[:, 0]).numpy()
+
+    @property
+    def width(self) -> float:
+        """εK₀₁: the margin in units of f₁ − f₀."""
+        return float(self.row["eps"]) * float(self.prover.pairs[0, 1])
+
+
+def draw_panel(axes: Axes, picture: Picture) -> None:
+    """Black boundary, grey margin lines, class colours, red where wrong or not robust."""
+    x, y = picture.data.x.numpy(), picture.data.y.numpy()
+    robust = (
+        (picture.certificate.prediction == picture.data.y) & picture.certificate.at(picture.row["eps"])
+    ).numpy()
+    for label, colour in enumerate(CLASS_COLOURS):
+        chosen = robust & (y == label)
+        axes.scatter(x[chosen, 0], x[chosen, 1], s=2, color=colour, linewidths=0)
+    axes.scatter(x[~robust, 0], x[~robust, 1], s=3, color=RED, linewidths=0, zorder=3)
+    _draw_lines(axes, picture)
+    axes.set(xlim=(-1.3, 2.3), ylim=(-0.85, 1.35), xticks=[], yticks=[], aspect="equal")
+    corner: dict[str, Any] = {
+        "transform": axes.transAxes,
+        "fontsize": 8,
+        "bbox": {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 1},
+    }
+    axes.text(0.02, 0.03, f"CRA {100 * picture.row['train']['cra']:.1f} %", ha="left", va="bottom", **corner)
+    axes.text(0.98, 0.97, f"$K_{{hf}}$ {picture.row['k_hf']:.1f}", ha="right", va="top", **corner)
+
+
+def _draw_lines(axes: Axes, picture: Picture) -> None:
+    across, along = np.meshgrid(np.linspace(-1.3, 2.3, 400), np.linspace(-0.85, 1.35, 250))
+    grid = torch.from_numpy(np.stack([across.ravel(), along.ravel()], axis=1))
+    margin = picture.margin(grid).reshape(across.shape)
+    axes.contour(across, along, margin, levels=[0.0], colors="black", linewidths=1.2, zorder=4)
+    width = picture.width
+    if width > 0:
+        axes.contour(
+            across,
+            along,
+            margin,
+            levels=[-width, width],
+            colors=[GREY],
+            linewidths=1.0,
+            linestyles="solid",
+            zorder=4,
+        )
+
+
+def draw_outputs(axes: Axes, picture: Picture) -> None:
+    """Where the outputs lie, the margin in the same units, and the probability the loss makes of them."""
+    margin, y = picture.margin(picture.data.x), picture.data.y.numpy()
+    reach = 1.05 * max(float(np.abs(margin).max()), picture.width)
+    bins = np.linspace(-reach, reach, 80).tolist()
+    for label, colour in enumerate(CLASS_COLOURS):
+        axes.hist(margin[y == label], bins=bins, color=colour, alpha=0.6)
+    for edge in (-picture.width, picture.width):
+        axes.axvline(edge, color=GREY, linewidth=1)
+    probability = axes.twinx()
+    t = np.linspace(-reach, reach, 400)
+    slope = picture.row["k_hf"] / picture.row["k_f"] if picture.row["k_f"] else 1.0
+    probability.plot(t, 1 / (1 + np.exp(-np.clip(slope * t, -500, 500))), color="black", linewidth=1.2)
+    probability.set(ylim=(-0.02, 1.02), yticks=[0, 0.5, 1])
+    axes.set(xlabel="$f_1(x) - f_0(x)$", xlim=(-reach, reach), yticks=[])
+
+
+def moons_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
+    """A row a loss, a column a margin width."""
+    pictures = [Picture.of(run) for run in runs]
+    losses = list(dict.fromkeys(p.row["loss"] for p in pictures))
+    widths = sorted({p.row["eps"] for p in pictures})
+    figure, grid = plt.subplots(
+        len(losses), len(widths), figsize=(3.1 * len(widths), 2.05 * len(losses) + 0.3), squeeze=False
+    )
+    for picture in pictures:
+        axes = grid[losses.index(picture.row["loss"])][widths.index(picture.row["eps"])]
+        draw_panel(axes, picture)
+    for axes, eps in zip(grid[0], widths, strict=True):
+        axes.set_title(f"$2\\varepsilon = {2 * eps:g}$", fontsize=10)
+    for axes, loss in zip(grid[:, 0], losses, strict=True):
+        axes.set_ylabel(LOSS_TITLES.get(loss, loss), fontsize=10)
+    return _save(figure, path)
+
+
+def slack_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
+    """A panel a slack."""
+    pictures = [Picture.of(run) for run in runs]
+    figure, grid = plt.subplots(1, len(pictures), figsize=(3.1 * len(pictures), 2.35), squeeze=False)
+    for axes, picture in zip(grid[0], pictures, strict=True):
+        draw_panel(axes, picture)
+        axes.set_title(f"$p = {picture.row['slack']:g}$", fontsize=10)
+    grid[0][0].set_ylabel("CLL", fontsize=10)
+    return _save(figure, path)
+
+
+def teaser_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
+    """A column a loss: the classifier, and its outputs below."""
+    pictures = [Picture.of(run) for run in runs]
+    figure, grid = plt.subplots(
+        2, len(pictures), figsize=(4.1 * len(pictures), 4.6), squeeze=False, height_ratios=[1.25, 1]
+    )
+    for column, picture in zip(grid.T, pictures, strict=True):
+        draw_panel(column[0], picture)
+        draw_outputs(column[1], picture)
+        column[0].set_title(LOSS_TITLES.get(picture.row["loss"], picture.row["loss"]), fontsize=11)
+    return _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> list[Path]:
+    """PNG to look at, PDF to print, with one legend for all panels."""
+    handles = [
+        Line2D([], [], color=GREEN, marker="o", linestyle="", markersize=4, label="upper moon"),
+        Line2D([], [], color=BLUE, marker="o", linestyle="", markersize=4, label="lower moon"),
+        Line2D([], [], color=RED, marker="o", linestyle="", markersize=4, label="wrong or not robust"),
+        Line2D([], [], color="black", label="decision boundary"),
+        Line2D([], [], color=GREY, label="certified margin ε"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, fontsize=8, frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = [path.with_suffix(".png"), path.with_suffix(".pdf")]
+    for file in written:
+        figure.savefig(file, dpi=200)
+    plt.close(figure)
+    return written

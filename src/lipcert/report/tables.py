@@ -1,0 +1,83 @@
+"""Tables for the terminal and for Markdown, from the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from lipcert.report.rows import Row, row_of
+from lipcert.train.rundir import RunDirectory
+
+Column = tuple[str, Callable[[Row], str]]
+
+
+def columns(rows: Sequence[Row]) -> list[Column]:
+    """Loss, ε, slack, accuracies of every split certified, constants, time."""
+    splits = [name for name in ("train", "val", "test") if any(name in row for row in rows)]
+    shown: list[Column] = [
+        ("loss", lambda row: str(row["loss"])),
+        ("ε", lambda row: f"{row['eps']:g}"),
+        ("slack", lambda row: "–" if row["slack"] is None else f"{row['slack']:g}"),
+    ]
+    if len({row["seed"] for row in rows}) > 1:
+        shown.append(("seed", lambda row: str(row["seed"])))
+    shown += [(f"clean {name}", _accuracy(name, "clean")) for name in splits]
+    for name in splits:
+        size = next(row[name]["samples"] for row in rows if name in row)
+        shown.append((f"CRA {name} ({size:,})", _accuracy(name, "cra")))
+    return [
+        *shown,
+        ("K_f", lambda row: f"{row['k_f']:.1f}"),
+        ("K_hf", lambda row: f"{row['k_hf']:.1f}"),
+        ("seconds", lambda row: f"{row['seconds']:.0f}"),
+    ]
+
+
+def _accuracy(split: str, kind: str) -> Callable[[Row], str]:
+    return lambda row: f"{100 * row[split][kind]:.2f}" if split in row else "–"
+
+
+def rich_table(rows: Sequence[Row]) -> Table:
+    """For the terminal; accuracies in percent."""
+    table = Table(caption="accuracies in %; CRA: right and certified at ε, with proved bounds")
+    shown = columns(rows)
+    for title, _ in shown:
+        header = title.replace(" ", "\n")  # narrow columns, for narrow terminals
+        table.add_column(header, justify="left" if title == "loss" else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(cell(row) for _, cell in shown))
+    return table
+
+
+def markdown_table(rows: Sequence[Row]) -> str:
+    """For documents."""
+    shown = columns(rows)
+    lines = [
+        "| " + " | ".join(title for title, _ in shown) + " |",
+        "|" + "|".join("---" if title == "loss" else "---:" for title, _ in shown) + "|",
+        *("| " + " | ".join(cell(row) for _, cell in shown) + " |" for row in rows),
+    ]
+    return "\n".join(lines)
+
+
+def run_table(runs: Sequence[RunDirectory]) -> Table:
+    """Finished runs side by side."""
+    return rich_table([row_of(run) for run in runs])
+
+
+def certificate_table(findings: dict[str, Any]) -> Table:
+    """One certificate, radius by radius."""
+    (name, split), *_ = findings["splits"].items()
+    label = "float64 rounding included" if findings["rounding"] == "float64" else "ROUNDING IGNORED"
+    table = Table(
+        title=f"{name}: {split['samples']:,} samples, K_f ≤ {findings['k_f']:.6g} (proved), {label}",
+        caption="percent right and certified, with exact 95 % binomial intervals",
+    )
+    for title in ("radius", "accuracy", "from", "to", "count"):
+        table.add_column(title, justify="right")
+    for row in [split["clean"], *split["certified"]]:
+        low, high = (f"{100 * end:.2f}" for end in row["interval"])
+        table.add_row(f"{row['radius']:.4g}", f"{100 * row['value']:.2f}", low, high, f"{row['count']:,}")
+    return table

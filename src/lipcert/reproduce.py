@@ -1,0 +1,149 @@
+"""Figures of the paper as commands: which recipes to train, and what to draw of them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from lipcert.atomic import write_json
+from lipcert.environment import environment
+from lipcert.errors import InputError
+from lipcert.recipes import read_recipe
+from lipcert.report.moons import moons_figure, slack_figure, teaser_figure
+from lipcert.report.rows import row_of
+from lipcert.report.tables import rich_table
+from lipcert.train.rundir import RunDirectory
+from lipcert.trials import Trial, run_trials
+
+Draw = Callable[[Sequence[RunDirectory], Path], list[Path]]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A figure: its trainings, and how it is drawn from those of the first seed."""
+
+    name: str
+    summary: str
+    recipes: tuple[str, ...]
+    draw: Draw
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a reproduction found, and the files it wrote."""
+
+    table: Table
+    written: list[Path]
+
+
+_WIDTHS = ("-0.2", "", "-0.4", "-0.5")
+
+REPRODUCTIONS = {
+    r.name: r
+    for r in (
+        Reproduction(
+            "moons-demo",
+            "CLL and GloRo at the true margin 2ε = 0.3: the shortest look at what the library does",
+            ("moons-cll", "moons-gloro"),
+            moons_figure,
+        ),
+        Reproduction(
+            "moons",
+            "Figure 4: CLL over GloRo at 2ε = 0.2, 0.3, 0.4, 0.5",
+            tuple(f"moons-{loss}{width}" for loss in ("cll", "gloro") for width in _WIDTHS),
+            moons_figure,
+        ),
+        Reproduction(
+            "moons-slack",
+            "Slack figure of the supplement: p = 0.375, 0.125, 0.005, 0.00005 (printed 0.75 … 0.0001)",
+            tuple(f"moons-slack-{p}" for p in ("0.375", "0.125", "0.005", "0.00005")),
+            slack_figure,
+        ),
+        Reproduction(
+            "moons-teaser",
+            "Figure 1: cross-entropy, GloRo and CLL with their output distributions",
+            ("moons-ce", "moons-gloro", "moons-cll"),
+            teaser_figure,
+        ),
+    )
+}
+
+
+def carry_out(
+    name: str,
+    output: Path,
+    *,
+    budget: str | None = None,
+    seeds: Sequence[int] = (1,),
+    jobs: int | None = None,
+    overwrite: bool = False,
+) -> Report:
+    """Train what is missing, draw the figure of the first seed, write results.json."""
+    if name not in REPRODUCTIONS:
+        raise InputError(f"unknown reproduction {name!r}; known: {', '.join(REPRODUCTIONS)}")
+    reproduction = REPRODUCTIONS[name]
+    trials = [
+        Trial(recipe, seed, output / f"{recipe}-seed{seed}", budget)
+        for recipe in reproduction.recipes
+        for seed in seeds
+    ]
+    _make_writable(output)
+    runs = run_trials(trials, jobs, overwrite)
+    rows = [row_of(run) for run in runs]
+    first = [run for trial, run in zip(trials, runs, strict=True) if trial.seed == seeds[0]]
+    written = reproduction.draw(first, output / name)
+    results = output / "results.json"
+    write_json(results, _results(reproduction, budget, seeds, rows))
+    return Report(rich_table(rows), [*written, results])
+
+
+def _results(
+    reproduction: Reproduction, budget: str | None, seeds: Sequence[int], rows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    epochs = {read_recipe(recipe, budget).train.epochs for recipe in reproduction.recipes}
+    return {
+        "name": reproduction.name,
+        "command": shlex.join(["lipcert", *sys.argv[1:]]),
+        "budget": budget or "full",
+        "epochs": max(epochs),
+        "seeds": list(seeds),
+        "date": datetime.now(UTC).date().isoformat(),
+        "environment": environment(),
+        "rows": rows,
+    }
+
+
+def _make_writable(output: Path) -> None:
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        probe = output / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"{output}: cannot be written ({error.strerror})") from None
+
+
+def parse_seeds(text: str) -> list[int]:
+    """1, 1..3 or 1,5,7.
+
+    Example:
+        >>> parse_seeds("1..3,7")
+        [1, 2, 3, 7]
+    """
+    seeds: list[int] = []
+    try:
+        for part in text.split(","):
+            first, dots, last = part.partition("..")
+            seeds += range(int(first), int(last) + 1) if dots else [int(first)]
+    except ValueError:
+        raise InputError(f"--seeds: expected something like 1, 1..3 or 1,5,7, got {text!r}") from None
+    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+        raise InputError(f"--seeds: expected different numbers >= 0, got {text!r}")
+    return seeds

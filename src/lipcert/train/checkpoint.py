@@ -1,0 +1,47 @@
+"""The state of a training on disk: written all or nothing, read without executing anything."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+import torch
+from torch import Tensor
+
+from lipcert.atomic import write_atomically
+from lipcert.errors import InputError
+
+
+class Checkpoint(TypedDict):
+    """All that the rest of a training depends on."""
+
+    step: int  # optimiser steps done
+    seconds: float  # of training so far
+    model: dict[str, Tensor]  # Bounded: weights and power-iteration vectors
+    optimizer: dict[str, Any]
+    random: Tensor  # torch's generator on the CPU
+    losses: Tensor  # of the unfinished epoch
+    correct: int  # of the unfinished epoch
+
+
+def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Atomically: a reader finds the old state or the new one."""
+    buffer = io.BytesIO()
+    torch.save(dict(checkpoint), buffer)
+    write_atomically(path, buffer.getvalue())
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Tensors and plain values only; anything else in the file is refused, not run."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such checkpoint") from None
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"{path}: cut short, or not a lipcert checkpoint ({reason[:120]})") from None
+    if not isinstance(state, dict) or state.keys() != Checkpoint.__annotations__.keys():
+        raise InputError(f"{path}: a torch file, but not a lipcert checkpoint")
+    return cast(Checkpoint, state)

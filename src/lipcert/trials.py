@@ -1,0 +1,150 @@
+"""Many trainings, each an ordinary `lipcert train` in a process of its own, some at a time.
+
+What is finished stays; what was interrupted goes on from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from lipcert.errors import InputError, InterruptedRunError, LipcertError
+from lipcert.recipes import read_recipe
+from lipcert.train.rundir import RunDirectory
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training of a sweep or a figure."""
+
+    recipe: str
+    seed: int
+    path: Path
+    budget: str | None = None
+
+    @property
+    def overrides(self) -> list[str]:
+        """What it sets beside the recipe."""
+        return [f"seed={self.seed}"]
+
+    @property
+    def epochs(self) -> int:
+        """How long it is; also checks the recipe."""
+        return read_recipe(self.recipe, self.budget, self.overrides).train.epochs
+
+    def command(self, overwrite: bool) -> list[str]:
+        """The command line that runs it."""
+        flags = [flag for o in self.overrides for flag in ("--set", o)]
+        flags += ["--budget", self.budget] if self.budget else []
+        flags += ["--overwrite" if overwrite else "--resume"]
+        return [sys.executable, "-m", "lipcert.cli", "train", self.recipe, "--output", str(self.path), *flags]
+
+
+def run_trials(
+    trials: Sequence[Trial], jobs: int | None = None, overwrite: bool = False
+) -> list[RunDirectory]:
+    """Run them all, `jobs` at a time; the first failure stops the rest and is raised."""
+    if jobs is not None and jobs < 1:
+        raise InputError(f"--jobs: expected at least 1, got {jobs}")
+    epochs = [trial.epochs for trial in trials]
+    workers = min(jobs or os.cpu_count() or 1, len(trials))
+    crew = _Crew(overwrite)
+    with ThreadPoolExecutor(workers) as pool, _bars(trials, epochs) as update:
+        futures = [pool.submit(crew.run, trial) for trial in trials]
+        try:
+            running = set(futures)
+            while running:
+                done, running = wait(running, timeout=0.5, return_when=FIRST_EXCEPTION)
+                update()
+                for future in done:
+                    future.result()
+        except BaseException as error:
+            crew.stop()
+            if isinstance(error, KeyboardInterrupt):
+                raise InterruptedRunError(
+                    "interrupted; finished trainings are kept and the others saved: the same command goes on"
+                ) from None
+            raise
+    return [RunDirectory(trial.path) for trial in trials]
+
+
+class _Crew:
+    """The processes under way, and a way to stop them once and gently."""
+
+    def __init__(self, overwrite: bool) -> None:
+        self._overwrite = overwrite
+        self._running: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+        self._lock = threading.Lock()
+
+    def run(self, trial: Trial) -> None:
+        with self._lock:
+            if self._stopped:
+                return
+            # In a session of its own: a Ctrl-C in the terminal reaches it only through `stop`, once.
+            process = subprocess.Popen(
+                trial.command(self._overwrite),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+            self._running.add(process)
+        _, complaint = process.communicate()
+        with self._lock:
+            self._running.discard(process)
+        if process.returncode and not self._stopped:
+            last = (complaint.strip().splitlines() or ["no message"])[-1].removeprefix("lipcert: ")
+            kind = InputError if process.returncode == 2 else LipcertError
+            raise kind(f"{trial.path}: {last}")
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                process.send_signal(signal.SIGINT)
+
+
+class _bars:  # noqa: N801  a context manager, used like a function
+    """One progress bar a training, fed from its metrics; quiet where stderr is not a terminal."""
+
+    def __init__(self, trials: Sequence[Trial], epochs: Sequence[int]) -> None:
+        console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:.0f}/{task.total:.0f} epochs"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._tasks = {
+            trial.path: self._progress.add_task(trial.path.name, total=n, start=False)
+            for trial, n in zip(trials, epochs, strict=True)
+        }
+
+    def __enter__(self) -> _bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self) -> None:
+        if self._progress.disable:
+            return
+        for path, task in self._tasks.items():
+            metrics = RunDirectory(path).read_metrics()
+            if metrics:
+                self._progress.start_task(task)
+                self._progress.update(task, completed=metrics[-1]["epoch"])
