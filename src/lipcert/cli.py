@@ -149,7 +149,10 @@ def _say(line: str) -> None:
 def _print(what: Any) -> None:
     from rich.console import Console
 
-    Console().print(what)
+    console = Console()
+    if not console.is_terminal:
+        console.width = 120  # a pipe or a file has no width of its own
+    console.print(what)
 
 
 if __name__ == "__main__":

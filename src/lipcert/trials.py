@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lipcert.errors import InputError, InterruptedRunError, LipcertError
-from lipcert.recipes import read_recipe
+from lipcert.recipes import Recipe, read_recipe
 from lipcert.train.rundir import RunDirectory
 
 
@@ -37,10 +37,9 @@ class Trial:
         """What it sets beside the recipe."""
         return [f"seed={self.seed}"]
 
-    @property
-    def epochs(self) -> int:
-        """How long it is; also checks the recipe."""
-        return read_recipe(self.recipe, self.budget, self.overrides).train.epochs
+    def resolve(self) -> Recipe:
+        """The recipe it runs, checked."""
+        return read_recipe(self.recipe, self.budget, self.overrides)
 
     def command(self, overwrite: bool) -> list[str]:
         """The command line that runs it."""
@@ -56,11 +55,16 @@ def run_trials(
     """Run them all, `jobs` at a time; the first failure stops the rest and is raised."""
     if jobs is not None and jobs < 1:
         raise InputError(f"--jobs: expected at least 1, got {jobs}")
-    epochs = [trial.epochs for trial in trials]
-    workers = min(jobs or os.cpu_count() or 1, len(trials))
+    recipes = {trial: trial.resolve() for trial in trials}
+    missing = [
+        trial
+        for trial, recipe in recipes.items()
+        if overwrite or not RunDirectory(trial.path).holds(recipe.model_dump(mode="json"))
+    ]
     crew = _Crew(overwrite)
-    with ThreadPoolExecutor(workers) as pool, _bars(trials, epochs) as update:
-        futures = [pool.submit(crew.run, trial) for trial in trials]
+    bars = _bars(missing, [recipes[trial].train.epochs for trial in missing])
+    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool, bars as update:
+        futures = [pool.submit(crew.run, trial) for trial in missing]
         try:
             running = set(futures)
             while running:

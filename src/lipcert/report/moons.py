@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,7 @@ def draw_panel(axes: Axes, picture: Picture) -> None:
     corner: dict[str, Any] = {
         "transform": axes.transAxes,
         "fontsize": 8,
+        "zorder": 5,
         "bbox": {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 1},
     }
     axes.text(0.02, 0.03, f"CRA {100 * picture.row['train']['cra']:.1f} %", ha="left", va="bottom", **corner)
@@ -116,27 +118,29 @@ def draw_outputs(axes: Axes, picture: Picture) -> None:
 
 
 def moons_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
-    """A row a loss, a column a margin width."""
+    """A row a loss, a column a margin width; a single width is drawn side by side."""
     pictures = [Picture.of(run) for run in runs]
     losses = list(dict.fromkeys(p.row["loss"] for p in pictures))
     widths = sorted({p.row["eps"] for p in pictures})
-    figure, grid = plt.subplots(
-        len(losses), len(widths), figsize=(3.1 * len(widths), 2.05 * len(losses) + 0.3), squeeze=False
-    )
+    figure, grid = _grid(*((len(losses), len(widths)) if len(widths) > 1 else (1, len(losses))))
+    cells = dict(zip(product(losses, widths), grid.flat, strict=True))
     for picture in pictures:
-        axes = grid[losses.index(picture.row["loss"])][widths.index(picture.row["eps"])]
-        draw_panel(axes, picture)
-    for axes, eps in zip(grid[0], widths, strict=True):
-        axes.set_title(f"$2\\varepsilon = {2 * eps:g}$", fontsize=10)
-    for axes, loss in zip(grid[:, 0], losses, strict=True):
-        axes.set_ylabel(LOSS_TITLES.get(loss, loss), fontsize=10)
+        draw_panel(cells[picture.row["loss"], picture.row["eps"]], picture)
+    for (loss, eps), axes in cells.items():
+        title, width = LOSS_TITLES.get(loss, loss), f"$2\\varepsilon = {2 * eps:g}$"
+        if len(widths) == 1:
+            axes.set_title(f"{title}, {width}", fontsize=10)
+        elif loss == losses[0]:
+            axes.set_title(width, fontsize=10)
+        if len(widths) > 1 and eps == widths[0]:
+            axes.set_ylabel(title, fontsize=10)
     return _save(figure, path)
 
 
 def slack_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
     """A panel a slack."""
     pictures = [Picture.of(run) for run in runs]
-    figure, grid = plt.subplots(1, len(pictures), figsize=(3.1 * len(pictures), 2.35), squeeze=False)
+    figure, grid = _grid(1, len(pictures))
     for axes, picture in zip(grid[0], pictures, strict=True):
         draw_panel(axes, picture)
         axes.set_title(f"$p = {picture.row['slack']:g}$", fontsize=10)
@@ -147,14 +151,18 @@ def slack_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
 def teaser_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
     """A column a loss: the classifier, and its outputs below."""
     pictures = [Picture.of(run) for run in runs]
-    figure, grid = plt.subplots(
-        2, len(pictures), figsize=(4.1 * len(pictures), 4.6), squeeze=False, height_ratios=[1.25, 1]
-    )
+    figure, grid = _grid(2, len(pictures), height_ratios=[1.25, 1])
     for column, picture in zip(grid.T, pictures, strict=True):
         draw_panel(column[0], picture)
         draw_outputs(column[1], picture)
         column[0].set_title(LOSS_TITLES.get(picture.row["loss"], picture.row["loss"]), fontsize=11)
     return _save(figure, path)
+
+
+def _grid(rows: int, columns: int, **settings: Any) -> tuple[Figure, np.ndarray]:
+    """Panels in the shape of the moons, with room for a legend below."""
+    size = (3.2 * columns, 2.1 * rows + 0.6)
+    return plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **settings)
 
 
 def _save(figure: Figure, path: Path) -> list[Path]:
@@ -166,7 +174,13 @@ def _save(figure: Figure, path: Path) -> list[Path]:
         Line2D([], [], color="black", label="decision boundary"),
         Line2D([], [], color=GREY, label="certified margin ε"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, fontsize=8, frameon=False)
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=5 if figure.get_figwidth() > 8 else 3,
+        fontsize=8,
+        frameon=False,
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     written = [path.with_suffix(".png"), path.with_suffix(".pdf")]
     for file in written:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from lipcert.report.rows import Row, row_of
@@ -23,7 +24,7 @@ def columns(rows: Sequence[Row]) -> list[Column]:
     ]
     if len({row["seed"] for row in rows}) > 1:
         shown.append(("seed", lambda row: str(row["seed"])))
-    shown += [(f"clean {name}", _accuracy(name, "clean")) for name in splits]
+    shown.append((f"clean {splits[-1]}", _accuracy(splits[-1], "clean")))  # the one training has not seen
     for name in splits:
         size = next(row[name]["samples"] for row in rows if name in row)
         shown.append((f"CRA {name} ({size:,})", _accuracy(name, "cra")))
@@ -41,7 +42,9 @@ def _accuracy(split: str, kind: str) -> Callable[[Row], str]:
 
 def rich_table(rows: Sequence[Row]) -> Table:
     """For the terminal; accuracies in percent."""
-    table = Table(caption="accuracies in %; CRA: right and certified at ε, with proved bounds")
+    table = Table(
+        box=SIMPLE_HEAD, caption="accuracies in %; CRA: right and certified at ε, with proved bounds"
+    )
     shown = columns(rows)
     for title, _ in shown:
         header = title.replace(" ", "\n")  # narrow columns, for narrow terminals

@@ -64,6 +64,11 @@ class RunDirectory:
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
 
+    def holds(self, recipe: dict[str, Any]) -> bool:
+        """Whether it is the finished run of exactly this recipe."""
+        finished = self.recipe.is_file() and self.certificate.is_file()
+        return finished and yaml.safe_load(self.recipe.read_text()) == recipe
+
     def _occupied(self) -> bool:
         """A run killed before its recipe was written has at most an empty checkpoints folder."""
         if not self.path.exists():

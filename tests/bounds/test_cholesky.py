@@ -1,0 +1,110 @@
+"""The proved spectral norm against ball arithmetic (Arb): never below the truth, and close to it."""
+
+from __future__ import annotations
+
+import math
+
+import flint
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from lipcert import InputError
+from lipcert.bounds.cholesky import spectral_norm_upper
+
+
+def arb_norm(a: Tensor) -> flint.arb:
+    """A ball that contains ‖a‖₂: the largest eigenvalue of the exact Gram matrix, in 300 bits."""
+    flint.ctx.prec = 300
+    matrix = flint.arb_mat(a.shape[0], a.shape[1], [flint.arb(float(v)) for v in a.flatten()])
+    gram = matrix * matrix.transpose() if a.shape[0] <= a.shape[1] else matrix.transpose() * matrix
+    # The eigenvalues of a symmetric matrix are real: only their real parts are asked for.
+    values = [v.real for v in flint.acb_mat(gram).eig(algorithm="approx")]
+    top = values[0].mid()
+    for value in values[1:]:  # not by float: the squares of denormals are below any
+        top = value.mid() if value.mid() > top else top
+    return certified_largest(gram, top).sqrt()
+
+
+def certified_largest(gram: flint.arb_mat, approx: flint.arb) -> flint.arb:
+    """Balls for λ_max: Rayleigh-free, by definiteness of t·I − gram on both sides of `approx`."""
+    n = gram.nrows()
+    identity = flint.arb_mat(n, n, [int(i == j) for i in range(n) for j in range(n)])
+    width = abs(approx) * flint.arb(2) ** -150 + flint.arb(2) ** -3000
+    above = approx + width
+    assert positive_definite(above * identity - gram)
+    assert not positive_definite((approx - width) * identity - gram)
+    return (approx - width).union(above)
+
+
+def positive_definite(matrix: flint.arb_mat) -> bool:
+    """By LDLᵀ in ball arithmetic, every pivot certainly positive."""
+    n = matrix.nrows()
+    a = [[matrix[i, j] for j in range(n)] for i in range(n)]
+    for k in range(n):
+        if not a[k][k] > 0:
+            return False
+        for i in range(k + 1, n):
+            factor = a[i][k] / a[k][k]
+            for j in range(k + 1, i + 1):
+                a[i][j] = a[j][i] = a[i][j] - factor * a[j][k]
+    return True
+
+
+def check(a: Tensor, excess: float = 1e-9) -> None:
+    bound, truth = spectral_norm_upper(a), arb_norm(a)
+    assert flint.arb(bound) >= truth.lower()
+    assert bound <= float(truth.upper()) * (1 + excess) + 1e-320
+
+
+@settings(max_examples=60)
+@given(
+    n=st.integers(1, 7),
+    m=st.integers(1, 7),
+    exponent=st.integers(-150, 150),
+    seed=st.integers(0, 10_000),
+)
+def test_random_matrices_at_any_scale(n: int, m: int, exponent: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    check(torch.randn(n, m, generator=generator, dtype=torch.float64) * 10.0**exponent)
+
+
+HARD = {
+    "duplicate rows": torch.ones(4, 6, dtype=torch.float64) * 0.1,
+    "zero rows": torch.diag(torch.tensor([0.0, 3.0, 0.0, 0.7], dtype=torch.float64)),
+    "rank one": torch.outer(torch.arange(1.0, 6), torch.arange(2.0, 9)).double() / 3,
+    "orthogonal": torch.linalg.qr(
+        torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    )[0],
+    "identity": torch.eye(5, dtype=torch.float64),
+    "denormals": torch.tensor([[5e-324, 1e-310], [3e-320, 2e-308]], dtype=torch.float64),
+    "huge": torch.tensor([[1e308, 1e307], [0.0, 1e300]], dtype=torch.float64),
+    "graded": torch.diag(torch.logspace(-200, 0, 6, dtype=torch.float64)) + 1e-170,
+    "close pair": torch.diag(torch.tensor([1.0, 1 - 2**-50, 1 - 2**-52], dtype=torch.float64)),
+    "one entry": torch.tensor([[-0.1]], dtype=torch.float64),
+    "float32": torch.randn(3, 9, generator=torch.Generator().manual_seed(4)),
+    "wide": torch.randn(3, 400, dtype=torch.float64, generator=torch.Generator().manual_seed(5)),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_hard_matrices(name: str) -> None:
+    check(HARD[name])
+
+
+def test_a_larger_matrix_is_above_svd_and_within_1e_9() -> None:
+    a = torch.randn(700, 900, dtype=torch.float64)
+    truth = float(torch.linalg.matrix_norm(a, 2))
+    assert truth * (1 - 1e-13) <= spectral_norm_upper(a) <= truth * (1 + 1e-9)
+
+
+def test_zero_has_norm_zero() -> None:
+    assert spectral_norm_upper(torch.zeros(3, 4)) == 0
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_weights_that_are_not_finite_are_refused(bad: float) -> None:
+    with pytest.raises(InputError, match="finite"):
+        spectral_norm_upper(torch.tensor([[1.0, bad]]))

@@ -1,0 +1,168 @@
+"""What is understood of a user's model, and what is refused with its name."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrizations
+
+from lipcert import InputError, UnknownBoundError
+from lipcert.bounds import upper
+from lipcert.nn import Branches, MinMax, Residual, Scale
+
+
+def scaled(factor: float, size: int = 3) -> nn.Linear:
+    layer = nn.Linear(size, size, bias=False)
+    nn.init.eye_(layer.weight)
+    layer.weight.data *= factor
+    return layer
+
+
+def test_sequences_multiply() -> None:
+    model = nn.Sequential(scaled(2), nn.Sequential(nn.ReLU(), scaled(3)), Scale(-0.5), MinMaxFree())
+    assert upper(model, (3,)).value == pytest.approx(3.0, rel=1e-12)
+
+
+class MinMaxFree(nn.Module):
+    """A user's block without a rule of its own: walked into."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.relu(x).flatten(1)
+
+
+def test_residual_sums_add_one() -> None:
+    bound = upper(Residual(scaled(2), nn.Tanh()), (3,))
+    assert bound.value == pytest.approx(3.0, rel=1e-12)
+    assert bound.value >= 3
+
+
+def test_branches_add_in_squares() -> None:
+    assert upper(Branches(scaled(3), scaled(4)), (3,)).value == pytest.approx(5.0, rel=1e-12)
+
+
+def test_a_block_in_its_own_words() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = scaled(2), scaled(5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = torch.cat([self.a(x), x + self.b(x)], dim=1)
+            return torch.flatten(y, 1)
+
+    assert upper(Block(), (3,)).value == pytest.approx(math.hypot(2, 6), rel=1e-12)
+
+
+def test_a_module_used_twice_counts_twice() -> None:
+    shared = scaled(3)
+    bound = upper(nn.Sequential(shared, nn.ReLU(), shared), (3,))
+    assert bound.value == pytest.approx(9.0, rel=1e-12)
+    assert len(bound.layers) == 3
+
+
+def test_parametrisations_are_bounded_by_the_weight_they_execute() -> None:
+    layer = parametrizations.weight_norm(nn.Linear(3, 4))
+    with torch.no_grad():
+        layer.parametrizations.weight.original0 *= 5
+    truth = float(torch.linalg.matrix_norm(layer.weight.detach().double(), 2))
+    assert upper(nn.Sequential(layer), (3,)).value == pytest.approx(truth, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        (nn.LayerNorm(3), "not globally Lipschitz"),
+        (nn.GroupNorm(1, 3), "not globally Lipschitz"),
+        (nn.MultiheadAttention(3, 1), "attention is not globally Lipschitz"),
+        (nn.Softplus(), "no Lipschitz rule"),
+        (nn.Bilinear(3, 3, 3), "no Lipschitz rule"),
+    ],
+)
+def test_what_has_no_bound_is_refused_with_the_reason(module: nn.Module, reason: str) -> None:
+    with pytest.raises(UnknownBoundError, match=reason):
+        upper(nn.Sequential(scaled(1), module), (3,))
+
+
+def test_the_message_names_the_module_and_the_remedy() -> None:
+    with pytest.raises(UnknownBoundError, match=r"1\.0 \(Softplus\).*@lipcert\.bounds\.rule\(Softplus"):
+        upper(nn.Sequential(scaled(1), nn.Sequential(nn.Softplus())), (3,))
+
+
+def test_a_subclass_does_not_inherit_a_rule() -> None:
+    class Doubled(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            return 2 * super().forward(x)
+
+    with pytest.raises(UnknownBoundError, match="no Lipschitz rule"):
+        upper(nn.Sequential(Doubled(3, 3)), (3,))
+
+
+@pytest.mark.parametrize("where", ["leaf", "container"])
+def test_hooks_are_refused(where: str) -> None:
+    model = nn.Sequential(scaled(1))
+    (model if where == "container" else model[0]).register_forward_hook(lambda m, i, o: 2 * o)
+    with pytest.raises(UnknownBoundError, match="hooks"):
+        upper(model, (3,))
+
+
+class Odd(nn.Module):
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how, self.layer, self.shift = how, scaled(1), nn.Parameter(torch.ones(3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.how == "square":
+            return x * x
+        if self.how == "parameter":
+            return x + self.shift
+        if self.how == "scalar":
+            return x + 1
+        if self.how == "branch":
+            return x if x.sum() > 0 else -x
+        if self.how == "batch":
+            return torch.cat([x, x])
+        if self.how == "flat":
+            return self.layer(x).flatten()
+        return self.layer(x), x  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("how", ["square", "parameter", "scalar", "branch", "batch", "flat", "tuple"])
+def test_code_that_is_not_understood_is_refused(how: str) -> None:
+    with pytest.raises(UnknownBoundError):
+        upper(Odd(how), (3,))
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (-1,), (2.5,), (4,)])
+def test_input_shapes_that_do_not_fit(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="input_shape"):
+        upper(nn.Sequential(scaled(1)), shape)
+
+
+@pytest.mark.parametrize("layer", [nn.BatchNorm1d(3), nn.Dropout()])
+def test_training_mode_has_no_certificate(layer: nn.Module) -> None:
+    model = nn.Sequential(scaled(1), layer)
+    with pytest.raises(InputError, match=r"model\.eval\(\)"):
+        upper(model.train(), (3,))
+    assert upper(model.eval(), (3,)).value > 0
+
+
+def test_max_pool_constants_of_the_specification() -> None:
+    assert upper(nn.MaxPool2d(3, stride=2), (1, 9, 9)).value == pytest.approx(2.0)
+    assert upper(nn.MaxPool2d(2), (1, 8, 8)).value == 1
+    assert upper(nn.AvgPool2d(4, divisor_override=4), (1, 8, 8)).value == pytest.approx(1.0)
+
+
+def test_layers_are_listed_with_shapes_and_provers() -> None:
+    bound = upper(nn.Sequential(nn.Linear(3, 4), MinMax()), (3,))
+    assert [(x.kind, x.shape, x.prover) for x in bound.layers] == [
+        ("Linear", (4,), "cholesky"),
+        ("MinMax", (4,), "known"),
+    ]
+
+
+def test_effort_is_checked() -> None:
+    with pytest.raises(InputError, match="effort"):
+        upper(scaled(1), (3,), effort="lazy")  # type: ignore[arg-type]

@@ -1,0 +1,237 @@
+"""Certificates: strict, over all rivals, never by accident, and true in exact arithmetic."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import pytest
+import torch
+from scipy.stats import binom
+from torch import Tensor, nn
+
+from lipcert import InputError, StaleBoundError, certified_accuracy, certifier, certify
+from lipcert.certificate import Certificate
+from lipcert.errors import LipcertWarning
+from lipcert.nn import MinMax
+
+
+def linear(rows: list[list[float]], bias: list[float] | None = None) -> nn.Linear:
+    layer = nn.Linear(len(rows[0]), len(rows), bias=bias is not None)
+    layer.weight.data = torch.tensor(rows)
+    if bias is not None:
+        layer.bias.data = torch.tensor(bias)
+    return layer
+
+
+def test_the_radius_of_a_linear_classifier_is_its_distance_to_the_boundary() -> None:
+    model = linear([[3.0, 0.0], [0.0, 4.0]])
+    certificate = certify(model, torch.tensor([[5.0, 1.0]]))
+    truth = (15 - 4) / 5
+    assert certificate.prediction.tolist() == [0]
+    assert certificate.rival.tolist() == [1]
+    assert truth * (1 - 1e-12) <= float(certificate.radius) <= truth
+
+
+def test_all_rivals_count_not_the_runner_up_alone() -> None:
+    """The runner-up shares the winner's direction; a weaker rival is nearer in input space."""
+    model = linear([[1.0, 0.0], [0.99, 0.0], [-30.0, 0.0]], bias=[0.0, 0.0, 0.0])
+    x = torch.tensor([[1.0, 0.0]])
+    logits = model(x)[0]
+    assert int(logits.argsort(descending=True)[1]) == 1
+    certificate = certify(model, x)
+    assert float(certificate.radius) <= 1.0 + 1e-9
+    assert certificate.rival.tolist() in ([1], [2])
+    runner_up_only = certify(linear([[1.0, 0.0], [0.5, 0.0], [0.0, 9.0]], [0.0, 0.0, 0.4]), x)
+    assert runner_up_only.rival.tolist() == [2]
+
+
+def test_certified_is_strict() -> None:
+    certificate = Certificate(torch.tensor([0]), torch.tensor([0.5]), torch.tensor([1]), "float64")
+    assert certificate.at(0.4999).tolist() == [True]
+    assert certificate.at(0.5).tolist() == [False]
+
+
+@pytest.mark.parametrize(
+    ("model", "x"),
+    [
+        (linear([[1.0], [1.0]]), 2.0),  # identical rows, a tie everywhere
+        (linear([[1.0], [-1.0]]), 0.0),  # on the boundary
+        (linear([[0.0], [0.0]], [1.0, 1.0]), 1.0),  # constant and tied
+        (linear([[1.0], [-1.0]], [math.nan, 0.0]), 1.0),
+        (linear([[1.0], [-1.0]], [math.inf, 0.0]), 1.0),
+        (linear([[1.0], [-1.0]]), math.nan),
+        (linear([[1.0], [-1.0]]), math.inf),
+        (linear([[1.0], [-1.0]]), -math.inf),
+    ],
+)
+def test_ties_and_numbers_that_are_not_finite_are_never_certified(model: nn.Module, x: float) -> None:
+    for rounding in ("float64", "ignored"):
+        certificate = certify(model, torch.tensor([[x]]), rounding)  # type: ignore[arg-type]
+        assert certificate.radius.tolist() == [0.0]
+        assert not certificate.at(0.0).any()
+
+
+def test_a_constant_that_overflows_certifies_nothing() -> None:
+    model = nn.Sequential(*[linear([[1e30, 0.0], [0.0, 1e30]]) for _ in range(12)])
+    assert certifier(model, (2,)).k_f == math.inf
+    assert certify(model, torch.tensor([[1e-300, 0.0]], dtype=torch.float64)).radius.tolist() == [0.0]
+
+
+def test_a_constant_that_underflows_is_not_taken_for_zero() -> None:
+    model = nn.Sequential(*[linear([[1e-30, 0.0], [0.0, 1e-30]]) for _ in range(12)])
+    assert certifier(model, (2,)).k_f > 0
+
+
+def test_a_constant_classifier_is_certified_everywhere() -> None:
+    certificate = certify(linear([[0.0], [0.0]], [1.0, 0.0]), torch.tensor([[5.0]]))
+    assert certificate.radius.tolist() == [math.inf]
+
+
+def test_one_logit_is_a_binary_classifier() -> None:
+    certificate = certify(linear([[2.0]], [1.0]), torch.tensor([[1.0], [-1.0]]))
+    assert certificate.prediction.tolist() == [1, 0]
+    assert certificate.radius.tolist() == pytest.approx([1.5, 0.5])
+
+
+def test_a_head_that_is_not_linear_costs_root_two() -> None:
+    model = nn.Sequential(linear([[1.0, 0.0], [0.0, 1.0]]), nn.Tanh())
+    with pytest.warns(LipcertWarning, match="√2"):
+        certificate = certify(model, torch.tensor([[1.0, -1.0]]))
+    assert float(certificate.radius) == pytest.approx(2 * math.tanh(1) / math.sqrt(2))
+
+
+def exact_logits(model: nn.Sequential, x: Tensor) -> list[Fraction]:
+    """The network in rational arithmetic."""
+    values = [Fraction(float(v)) for v in x]
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            values = [
+                sum((Fraction(float(w)) * v for w, v in zip(row, values, strict=True)), Fraction(float(b)))
+                for row, b in zip(layer.weight, layer.bias, strict=True)
+            ]
+        elif isinstance(layer, nn.ReLU):
+            values = [max(v, Fraction(0)) for v in values]
+        else:
+            pairs = zip(values[::2], values[1::2], strict=True)
+            values = [v for pair in pairs for v in sorted(pair)]
+    return values
+
+
+def test_the_margin_less_its_error_is_below_the_exact_margin() -> None:
+    """Inputs are placed where two logits cancel, so that rounding decides."""
+    false_without_rounding_terms = 0
+    for size, seed in product([1e-6, 1.0, 1e6], range(12)):
+        torch.manual_seed(seed)
+        model = nn.Sequential(nn.Linear(3, 8), MinMax(), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 3)).double()
+        model.requires_grad_(False)
+        prover = certifier(model, (3,))
+        x = near_boundary(model, size * torch.randn(2, 3, dtype=torch.float64))
+        exact = exact_logits(model, x)
+        certificate, careless = prover(x[None]), prover(x[None], rounding="ignored")
+        top = int(certificate.prediction)
+        for j in {0, 1, 2} - {top}:
+            gap = (exact[top] - exact[j]) / Fraction(float(prover.pairs[top, j]))
+            assert Fraction(float(certificate.radius)) <= max(gap, Fraction(0))
+            false_without_rounding_terms += float(careless.radius) > 0 and gap <= 0
+    assert false_without_rounding_terms > 0  # so the inputs do test something
+
+
+def near_boundary(model: nn.Sequential, ends: Tensor) -> Tensor:
+    """Bisect between two inputs to the last bit at which the float prediction still changes."""
+    a, b = ends
+    for _ in range(50):
+        if model(a[None]).argmax() != model(b[None]).argmax():
+            break
+        b = 3 * torch.randn_like(b) * ends.abs().max()
+    for _ in range(80):
+        middle = (a + b) / 2
+        same = model(middle[None]).argmax() == model(a[None]).argmax()
+        a, b = (middle, b) if same else (a, middle)
+    return a
+
+
+def test_rounding_costs_next_to_nothing() -> None:
+    model = nn.Sequential(nn.Linear(20, 64), MinMax(), nn.Linear(64, 64), MinMax(), nn.Linear(64, 10))
+    x = torch.randn(200, 20)
+    prover = certifier(model, (20,))
+    careful, quick = prover(x), prover(x, rounding="ignored")
+    assert (careful.radius <= quick.radius).all()
+    torch.testing.assert_close(careful.radius, quick.radius, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("how", ["in place", "data", "replaced", "buffer"])
+def test_changed_weights_are_noticed(how: str) -> None:
+    model = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)).eval()
+    prover = certifier(model, (2,))
+    prover(torch.randn(3, 2))
+    with torch.no_grad():
+        if how == "in place":
+            model[0].weight.add_(1e-6)
+        elif how == "data":
+            model[0].weight.data.view(torch.int32)[0, 0] ^= 1  # the last bit, behind autograd's back
+        elif how == "replaced":
+            model[0].weight = nn.Parameter(model[0].weight + 1)
+        else:
+            model[1].running_var.mul_(2)
+    with pytest.raises(StaleBoundError, match="new certifier"):
+        prover(torch.randn(3, 2))
+
+
+def test_the_model_is_not_changed() -> None:
+    model = nn.Sequential(nn.Linear(2, 4), MinMax(), nn.Linear(4, 2))
+    certify(model, torch.randn(3, 2))
+    assert model[0].weight.dtype == torch.float32
+    assert model.training
+
+
+def test_half_precision_and_autocast_are_refused() -> None:
+    with pytest.raises(InputError, match="bfloat16"):
+        certifier(nn.Linear(2, 2).bfloat16(), (2,))
+    with torch.autocast("cpu"), pytest.raises(InputError, match="autocast"):
+        certifier(nn.Linear(2, 2), (2,))
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (torch.zeros(3, 5), r"expected shape \(B, 2\)"),
+        (torch.zeros(0, 2), "at least one"),
+        (torch.zeros(3, 2, dtype=torch.int64), "floating-point"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_named(x: Tensor, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        certifier(nn.Linear(2, 2), (2,))(x)
+
+
+def test_batches_make_no_difference() -> None:
+    prover = certifier(nn.Linear(2, 3), (2,))
+    x = torch.randn(10, 2)
+    whole, parts = prover(x), prover(x, batch_size=3)
+    assert torch.equal(whole.prediction, parts.prediction)
+    torch.testing.assert_close(whole.radius, parts.radius)
+
+
+def test_certified_accuracy_counts_and_brackets() -> None:
+    certificate = Certificate(
+        torch.tensor([0, 1, 1, 0]), torch.tensor([0.3, 0.2, 0.5, 0.0]), torch.tensor([1, 0, 0, 1]), "float64"
+    )
+    labels = torch.tensor([0, 1, 0, 0])
+    clean, low, high = certified_accuracy(certificate, labels, radii=[0.0, 0.1, 0.25])
+    assert (clean.count, low.count, high.count) == (3, 2, 1)
+    assert low.value == 0.5
+    # Clopper-Pearson: each end leaves 2.5 % beyond the count.
+    assert binom.sf(1, 4, low.interval[0]) == pytest.approx(0.025, rel=1e-6)
+    assert binom.cdf(2, 4, low.interval[1]) == pytest.approx(0.025, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("labels", "radii"),
+    [(torch.tensor([0, 1, 2]), [0.1]), (torch.tensor([0]), [-0.1]), (torch.tensor([0]), [math.nan])],
+)
+def test_certified_accuracy_names_bad_arguments(labels: Tensor, radii: list[float]) -> None:
+    certificate = Certificate(torch.tensor([0]), torch.tensor([0.5]), torch.tensor([1]), "float64")
+    with pytest.raises(InputError):
+        certified_accuracy(certificate, labels, radii)

@@ -1,0 +1,149 @@
+"""The loop: what it writes, how it stops, and that a resumed run is the same run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lipcert import InputError
+from lipcert.data import Dataset
+from lipcert.errors import InterruptedRunError, TrainingError
+from lipcert.losses import CLL, CrossEntropy
+from lipcert.train import Plan, RunDirectory, fit
+from lipcert.train import loop as loop_module
+from lipcert.train.checkpoint import load_checkpoint
+from lipcert.train.optimizers import adam
+from lipcert.train.schedules import MultiStep, Polynomial
+
+
+def plan(**changes) -> Plan:
+    torch.manual_seed(0)
+    x = torch.randn(50, 2)
+    settings = {
+        "model": nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Dropout(0.2), nn.Linear(8, 2)),
+        "loss": CLL(eps=0.1, slack=0.1, lam=1e-4),
+        "optimizer": lambda parameters: adam(parameters, lr=1e-2),
+        "schedules": {"loss.slack": Polynomial(end=1e-3, gamma=2), "optimizer.lr": MultiStep(at=[0.5])},
+        "train": Dataset(x, (x[:, 0] > 0).long(), ("left", "right")),
+        "val": Dataset(x + 0.1, (x[:, 0] > 0).long(), ("left", "right")),
+        "epochs": 6,
+        "batch_size": 16,
+        "seed": 3,
+        "validate_every": 2,
+        "accelerator": "cpu",
+    }
+    return Plan(**{**settings, **changes})
+
+
+def start(path: Path) -> RunDirectory:
+    run = RunDirectory(path)
+    run.start({"name": "test"}, resume=True, overwrite=False)
+    return run
+
+
+def weights(p: Plan) -> list[Tensor]:
+    return [w.detach().clone() for w in p.model.parameters()]
+
+
+def test_metrics_and_tensorboard_are_written(tmp_path: Path) -> None:
+    run = start(tmp_path / "run")
+    fit(plan(), run)
+    metrics = run.read_metrics()
+    assert [m["epoch"] for m in metrics] == [1, 2, 3, 4, 5, 6]
+    assert [m["step"] for m in metrics] == [4, 8, 12, 16, 20, 24]
+    assert all(0 <= m["accuracy"] <= 1 and m["k_f"] > 0 for m in metrics)
+    assert ["val_cra_estimate" in m for m in metrics] == [False, True] * 3
+    assert metrics[0]["optimizer.lr"] == 1e-2
+    assert metrics[-1]["optimizer.lr"] == pytest.approx(1e-3)
+    assert metrics[-1]["loss.slack"] == 1e-3
+    assert list(run.tensorboard.glob("events*"))
+
+
+def test_every_sample_is_seen_once_an_epoch_in_an_order_of_its_own() -> None:
+    p = plan()
+    orders = [torch.cat(p.batches(epoch)) for epoch in range(3)]
+    assert all(sorted(o.tolist()) == list(range(50)) for o in orders)
+    assert orders[0].tolist() != orders[1].tolist()
+    assert plan().batches(1)[0].tolist() == p.batches(1)[0].tolist()
+
+
+@pytest.mark.parametrize("step", [1, 4, 5, 11, 23])
+def test_a_run_interrupted_at_any_step_ends_in_the_same_weights(
+    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = plan()
+    reference = start(tmp_path / "whole")
+    fit(whole, reference)
+    broken, run = plan(), start(tmp_path / "broken")
+    advance = loop_module._Training._advance
+
+    def advance_then_signal(self) -> None:
+        advance(self)
+        if self.step == step:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop_module._Training, "_advance", advance_then_signal)
+        with pytest.raises(InterruptedRunError, match=f"after step {step}"):
+            fit(broken, run)
+    assert load_checkpoint(run.checkpoint)["step"] == step
+    torch.manual_seed(99)  # whatever the new process starts with
+    resumed = plan()
+    fit(resumed, run)
+    for a, b in zip(weights(whole), weights(resumed), strict=True):
+        assert torch.equal(a, b)
+    without_time = [
+        [{k: v for k, v in m.items() if k != "seconds"} for m in r.read_metrics()] for r in (reference, run)
+    ]
+    assert without_time[0] == without_time[1]
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_state(tmp_path: Path) -> None:
+    calls = []
+
+    class Spoilt(CrossEntropy):
+        def values(self, logits, labels, lip):
+            calls.append(1)
+            value = super().values(logits, labels, lip)
+            return value * (float("nan") if len(calls) == 10 else 1.0)
+
+    run = start(tmp_path / "run")
+    with pytest.raises(TrainingError, match=r"became nan at step 10; .*last\.ckpt is the last good"):
+        fit(plan(loss=Spoilt(), schedules={}), run)
+    checkpoint = load_checkpoint(run.checkpoint)
+    assert checkpoint["step"] == 8
+    assert all(torch.isfinite(v).all() for v in checkpoint["model"].values())
+
+
+def test_a_batch_larger_than_the_data_is_refused() -> None:
+    with pytest.raises(InputError, match="batch_size: 51 is larger than the 50"):
+        plan(batch_size=51)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    run = start(tmp_path / "run")
+    fit(plan(epochs=1), run)
+    other = nn.Sequential(nn.Linear(2, 6), nn.ReLU(), nn.Linear(6, 2))
+    with pytest.raises(InputError, match="of another model"):
+        fit(plan(model=other, epochs=1), run)
+
+
+def test_a_torn_line_of_metrics_is_dropped(tmp_path: Path) -> None:
+    run = start(tmp_path / "run")
+    run.metrics.write_text('{"step": 4}\n{"step": 8}\n{"step": 12}\n{"st')
+    assert len(run.read_metrics()) == 3
+    run.rewind_metrics(8)
+    assert [json.loads(line)["step"] for line in run.metrics.read_text().splitlines()] == [4, 8]
+
+
+def test_float64_trains_in_float64(tmp_path: Path) -> None:
+    p = plan(epochs=1)
+    p.model.double()
+    fit(p, start(tmp_path / "run"))
+    assert p.model[0].weight.dtype == torch.float64

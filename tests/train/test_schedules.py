@@ -1,0 +1,81 @@
+"""Schedules: their formulas, and that every registered one is a function on [0, 1]."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from lipcert import InputError
+from lipcert.train import SCHEDULES
+from lipcert.train.optimizers import OPTIMIZERS
+from lipcert.train.schedules import Linear, Logarithmic, MultiStep, OneCycle, Polynomial, Triangular
+
+
+@pytest.mark.parametrize("name", list(SCHEDULES))
+def test_every_schedule_is_finite_on_the_whole_training(name: str) -> None:
+    schedule = SCHEDULES.example(name)
+    values = [schedule(0.7, t / 100) for t in range(101)]
+    assert all(math.isfinite(v) for v in values)
+    assert len(set(values)) > 1
+
+
+def test_polynomial_is_equation_19() -> None:
+    schedule = Polynomial(end=1e-12, gamma=50)
+    assert schedule(1e-3, 0.0) == 1e-3
+    assert schedule(1e-3, 1.0) == 1e-12
+    assert schedule(1e-3, 0.25) == pytest.approx(1e-12 + (1e-3 - 1e-12) * 0.75**50, rel=1e-14)
+
+
+def test_multistep_falls_exactly_at_its_fractions() -> None:
+    schedule = MultiStep(at=[0.4], factor=0.1)
+    total = 20_000
+    values = [schedule(1.0, step / total) for step in range(total)]
+    assert values.index(0.1) == 8000
+
+
+def test_logarithmic_is_gloros() -> None:
+    eps, t = 0.15, 0.3
+    expected = math.log((math.exp(eps) - math.exp(0.01 * eps)) * t + math.exp(0.01 * eps))
+    assert Logarithmic()(eps, t) == expected
+    assert Logarithmic()(eps, 0.0) == pytest.approx(0.01 * eps)
+
+
+def test_triangular_has_the_knots_of_the_paper() -> None:
+    schedule = Triangular()
+    assert [schedule(2.0, t) for t in (0.0, 0.4, 0.8, 1.0)] == pytest.approx([0, 2, 0.1, 0])
+
+
+def test_one_cycle_is_that_of_torch() -> None:
+    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
+    reference = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=1.0, total_steps=101, final_div_factor=400, div_factor=25
+    )
+    schedule = OneCycle(peak=(0.3 * 101 - 1) / 100, divide=25, final=1e4)
+    for step in range(101):
+        assert schedule(1.0, step / 100) == pytest.approx(reference.get_last_lr()[0], rel=1e-9)
+        optimizer.step()
+        if step < 100:
+            reference.step()
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Linear(1.0, until=0.0), lambda: MultiStep([400]), lambda: Triangular(0.9, 0.8)]
+)
+def test_impossible_schedules_are_refused(make) -> None:
+    with pytest.raises(InputError):
+        make()
+
+
+@pytest.mark.parametrize("name", list(OPTIMIZERS))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_every_optimizer_goes_downhill(name: str, dtype: torch.dtype) -> None:
+    x = nn.Parameter(torch.ones(3, dtype=dtype))
+    optimizer = OPTIMIZERS.create(name, parameters=[x], **OPTIMIZERS[name].example)
+    for _ in range(20):
+        optimizer.zero_grad()
+        (x**2).sum().backward()
+        optimizer.step()
+    assert (x**2).sum() < 3
