@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import torch
-
-import lipcert
 from lipcert.certificate import CertifiedAccuracy, Certifier, Rounding, certified_accuracy
 from lipcert.data import Dataset
+from lipcert.environment import environment
 
 
 def describe(
@@ -19,8 +17,7 @@ def describe(
     """Certify every split; the result is ready for JSON."""
     return {
         "format": 1,
-        "lipcert": lipcert.__version__,
-        "torch": torch.__version__,
+        "environment": environment(),
         "rounding": rounding,
         "k_features": certifier.bound.value,
         "k_f": certifier.k_f,

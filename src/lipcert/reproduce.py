@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,14 +11,13 @@ from typing import Any
 from rich.table import Table
 
 from lipcert.atomic import write_json
-from lipcert.environment import environment
 from lipcert.errors import InputError
 from lipcert.recipes import read_recipe
 from lipcert.report.moons import moons_figure, slack_figure, teaser_figure
-from lipcert.report.rows import row_of
+from lipcert.report.rows import Row, row_of
 from lipcert.report.tables import rich_table
 from lipcert.train.rundir import RunDirectory
-from lipcert.trials import Trial, run_trials
+from lipcert.trials import Trial, check_trials, run_trials
 
 Draw = Callable[[Sequence[RunDirectory], Path], list[Path]]
 
@@ -94,6 +91,7 @@ def carry_out(
         for recipe in reproduction.recipes
         for seed in seeds
     ]
+    check_trials(trials, jobs)
     _make_writable(output)
     runs = run_trials(trials, jobs, overwrite)
     rows = [row_of(run) for run in runs]
@@ -105,17 +103,17 @@ def carry_out(
 
 
 def _results(
-    reproduction: Reproduction, budget: str | None, seeds: Sequence[int], rows: list[dict[str, Any]]
+    reproduction: Reproduction, budget: str | None, seeds: Sequence[int], rows: list[Row]
 ) -> dict[str, Any]:
-    epochs = {read_recipe(recipe, budget).train.epochs for recipe in reproduction.recipes}
+    """What documents are rendered from; each row says on what machine and commit it was made."""
+    options = [f"--budget {budget}"] if budget else []
+    options += [f"--seeds {','.join(map(str, seeds))}"] if list(seeds) != [1] else []
     return {
         "name": reproduction.name,
-        "command": shlex.join(["lipcert", *sys.argv[1:]]),
-        "budget": budget or "full",
-        "epochs": max(epochs),
+        "command": " ".join(["lipcert reproduce", reproduction.name, *options]),
+        "epochs": max(read_recipe(recipe, budget).train.epochs for recipe in reproduction.recipes),
         "seeds": list(seeds),
         "date": datetime.now(UTC).date().isoformat(),
-        "environment": environment(),
         "rows": rows,
     }
 

@@ -49,13 +49,18 @@ class Trial:
         return [sys.executable, "-m", "lipcert.cli", "train", self.recipe, "--output", str(self.path), *flags]
 
 
+def check_trials(trials: Sequence[Trial], jobs: int | None = None) -> dict[Trial, Recipe]:
+    """The recipes of all trials; raises before anything is written."""
+    if jobs is not None and jobs < 1:
+        raise InputError(f"--jobs: expected at least 1, got {jobs}")
+    return {trial: trial.resolve() for trial in trials}
+
+
 def run_trials(
     trials: Sequence[Trial], jobs: int | None = None, overwrite: bool = False
 ) -> list[RunDirectory]:
     """Run them all, `jobs` at a time; the first failure stops the rest and is raised."""
-    if jobs is not None and jobs < 1:
-        raise InputError(f"--jobs: expected at least 1, got {jobs}")
-    recipes = {trial: trial.resolve() for trial in trials}
+    recipes = check_trials(trials, jobs)
     missing = [
         trial
         for trial, recipe in recipes.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,8 @@ from lipcert.atomic import write_json
 from lipcert.certificate import certifier
 from lipcert.certificate_file import describe
 from lipcert.data import Dataset
-from lipcert.errors import InputError
 from lipcert.models import ModelCard, save
-from lipcert.recipes.schema import Recipe
+from lipcert.recipes.schema import Recipe, within
 from lipcert.train.loop import Plan, fit
 from lipcert.train.rundir import RunDirectory
 
@@ -36,25 +36,19 @@ def execute(
 
 def build(recipe: Recipe) -> tuple[Plan, ModelCard]:
     """The training a recipe describes, and the card of its model."""
-    try:
-        train = recipe.make_data("train")
-        card = recipe.make_card(train)
-        plan = Plan(
-            model=recipe.make_model(card),
-            loss=recipe.make_loss(),
-            optimizer=recipe.make_optimizer(),
-            schedules=recipe.make_schedules(),
-            train=train,
-            val=recipe.make_data("val") if recipe.train.validate_every else None,
-            epochs=recipe.train.epochs,
-            batch_size=recipe.train.batch_size,
-            seed=recipe.seed,
-            validate_every=recipe.train.validate_every,
-            checkpoint_every=recipe.train.checkpoint_every,
-            accelerator=recipe.train.accelerator,
-        )
-    except InputError as error:
-        raise InputError(f"{recipe.name}: {error}") from None
+    train = recipe.make_data("train")
+    card = recipe.make_card(train)
+    parts = {
+        "model": recipe.make_model(card),
+        "loss": recipe.make_loss(),
+        "optimizer": recipe.make_optimizer(),
+        "schedules": recipe.make_schedules(),
+        "train": train,
+        "val": recipe.make_data("val") if recipe.train.validate_every else None,
+        "seed": recipe.seed,
+    }
+    settings = recipe.train.model_dump(exclude={"dtype", "threads"})
+    plan: Plan = within("train", partial(Plan, **parts, **settings))
     return plan, card
 
 

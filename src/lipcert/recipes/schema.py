@@ -100,7 +100,7 @@ class Recipe(_Strict):
     def make_data(self, split: Split) -> Dataset:
         """One split of the data."""
         arguments = self.data.check(DATASETS, "data", "split")
-        data: Dataset = _within("data", partial(load, self.data.name, split=split, **arguments))
+        data: Dataset = within("data", partial(load, self.data.name, split=split, **arguments))
         return data
 
     def make_card(self, data: Dataset) -> ModelCard:
@@ -116,25 +116,25 @@ class Recipe(_Strict):
     def make_model(self, card: ModelCard) -> nn.Module:
         """The architecture, initialised from the seed."""
         torch.manual_seed(self.seed)
-        model: nn.Module = _within("model", card.build)
+        model: nn.Module = within("model", card.build)
         return model.to(getattr(torch, self.train.dtype))
 
     def make_optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
         """What makes the optimiser of some parameters."""
         arguments = self.optimizer.check(OPTIMIZERS, "optimizer", "parameters")
         create = partial(OPTIMIZERS.create, self.optimizer.name, **arguments)
-        return lambda parameters: _within("optimizer", partial(create, parameters=parameters))
+        return lambda parameters: within("optimizer", partial(create, parameters=parameters))
 
     def make_loss(self) -> Loss:
         """The loss at its starting values."""
         arguments = self.loss.check(LOSSES, "loss")
-        loss: Loss = _within("loss", partial(LOSSES.create, self.loss.name, **arguments))
+        loss: Loss = within("loss", partial(LOSSES.create, self.loss.name, **arguments))
         return loss
 
     def make_schedules(self) -> dict[str, Schedule]:
         """By the number they move."""
         return {
-            key: _within(
+            key: within(
                 f"schedule.{key}",
                 partial(SCHEDULES.create, s.name, **s.check(SCHEDULES, f"schedule.{key}")),
             )
@@ -153,7 +153,7 @@ class Recipe(_Strict):
             raise InputError(f"schedule.{key}: expected a number of the loss or the optimizer, like loss.eps")
 
 
-def _within(where: str, make: Callable[[], Any]) -> Any:
+def within(where: str, make: Callable[[], Any]) -> Any:
     """Prefix a constructor's complaint with the key it is about."""
     try:
         return make()

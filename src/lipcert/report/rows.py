@@ -25,6 +25,7 @@ def row_of(run: RunDirectory) -> Row:
         "k_f": found["k_f"],
         "k_hf": found["k_hf"],
         "seconds": found["seconds"],
+        "environment": found["environment"],
     }
     for name, split in found["splits"].items():
         first = split["certified"][0]

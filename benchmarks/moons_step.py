@@ -1,0 +1,65 @@
+"""One moons training step against the obvious eager cross-entropy step of the same network.
+
+Interleaved, medians, one thread. Run with `make bench`.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from lipcert.recipes import read_recipe
+from lipcert.recipes.execution import build
+from lipcert.train import RunDirectory
+from lipcert.train.loop import _Training
+
+
+def plain_step() -> Callable[[], None]:
+    """What anyone would write: forward, cross-entropy, backward, Adam."""
+    plan, _ = build(read_recipe("moons-ce"))
+    model: nn.Module = plan.model
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    x, y = plan.train.x, plan.train.y
+
+    def step() -> None:
+        batch = torch.randint(len(x), (100,))
+        loss = F.cross_entropy(model(x[batch]), y[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def lipcert_step(recipe: str) -> Callable[[], None]:
+    """A step of `lipcert train`, everything included but the end of an epoch."""
+    plan, _ = build(read_recipe(recipe))
+    return _Training(plan, RunDirectory(Path(tempfile.mkdtemp())))._advance
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    steps = {"plain": plain_step()} | {r: lipcert_step(r) for r in ("moons-ce", "moons-cll", "moons-gloro")}
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(600):
+        for name, step in steps.items():
+            start = time.perf_counter()
+            step()
+            times[name].append(time.perf_counter() - start)
+    plain = statistics.median(times["plain"])
+    for name, values in times.items():
+        median = statistics.median(values)
+        low, _, high = statistics.quantiles(values, n=4)
+        spread = f"({1e3 * low:.2f}-{1e3 * high:.2f})"
+        print(f"{name:12} {1e3 * median:6.2f} ms {spread:14} {median / plain:5.2f} x plain")
+
+
+if __name__ == "__main__":
+    main()

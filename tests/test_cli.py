@@ -1,0 +1,181 @@
+"""The command line as a user meets it: what it prints, writes, refuses, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lipcert.cli import main
+from lipcert.models import load
+
+SMOKE = ["train", "moons-cll", "--budget", "smoke"]
+
+
+def run(
+    *arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
+    """Exit status, stdout and stderr of a command, in this process."""
+    monkeypatch.setattr(sys, "argv", ["lipcert", *arguments])
+    with pytest.raises(SystemExit) as status:
+        main()
+    said = capsys.readouterr()
+    code = status.value.code
+    return (0 if code is None else int(code)), said.out, said.err
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
+
+
+def test_help_does_not_wait_for_torch() -> None:
+    program = (
+        "import sys; sys.argv = ['lipcert', '--help']\n"
+        "from lipcert.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "Usage: lipcert" in done.stdout
+    assert done.stdout.rstrip().endswith("False")
+
+
+def test_train_then_certify(cli, tmp_path: Path) -> None:
+    status, out, err = cli(*SMOKE, "--output", "run")
+    assert status == 0, err
+    assert "CRA" in out
+    assert "run: run" in err
+    names = {p.name for p in Path("run").iterdir()}
+    assert names >= {
+        "recipe.yaml",
+        "metrics.jsonl",
+        "model.safetensors",
+        "certificate.json",
+        "checkpoints",
+        "tensorboard",
+    }
+    found = json.loads(Path("run/certificate.json").read_text())
+    assert found["splits"]["train"]["samples"] == 2000
+    assert found["rounding"] == "float64"
+    assert load("run").training is False
+
+    status, out, _ = cli("certify", "run", "--split", "val", "--radii", "0.05,0.1", "--output", "c.json")
+    assert status == 0
+    assert "float64 rounding included" in out
+    again = json.loads(Path("c.json").read_text())["splits"]["val"]["certified"]
+    assert [row["radius"] for row in again] == [0.05, 0.1]
+    status, out, _ = cli("certify", "run/model.safetensors", "--data", "moons", "--rounding", "ignored")
+    assert status == 0
+    assert "ROUNDING IGNORED" in out
+
+    status, _, err = cli(*SMOKE, "--output", "run")
+    assert status == 2
+    assert "--resume continues it" in err
+    status, _, err = cli(*SMOKE, "--output", "run", "--resume", "--set", "seed=5")
+    assert status == 2
+    assert "differs in seed" in err
+    before = Path("run/model.safetensors").stat().st_mtime_ns
+    assert cli(*SMOKE, "--output", "run", "--resume")[0] == 0
+    assert Path("run/model.safetensors").stat().st_mtime_ns == before
+    Path("run/mine.txt").write_text("not lipcert's")
+    assert cli(*SMOKE, "--output", "run", "--overwrite")[0] == 0
+    assert Path("run/mine.txt").exists()
+    assert Path("run/model.safetensors").stat().st_mtime_ns != before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "nothing"], "unknown recipe 'nothing'"),
+        ([*SMOKE, "--set", "loss.slack=0.7"], "loss.slack: expected between 0 and 0.5"),
+        ([*SMOKE, "--set", "train.batch_size=2001"], "train.batch_size: 2001 is larger than the 2000"),
+        ([*SMOKE, "--set", "data.train=1"], "data.train: expected at least 2 points"),
+        ([*SMOKE, "--set", "model.widths=[3]"], "model.widths: expected even numbers"),
+        ([*SMOKE, "--budget", "huge"], "no budget 'huge'"),
+        (["train"], "Missing argument"),
+        (["train", "moons-cll", "--epochs", "3"], "No such option: --epochs"),
+        (["fly"], "No such command"),
+        (["certify", "nowhere"], "no such run directory"),
+        (["certify", ".", "--split", "dev"], "--split"),
+        (["certify", ".", "--rounding", "up"], "--rounding"),
+        (["reproduce", "fig-1000"], "unknown reproduction"),
+        (["reproduce", "moons", "--seeds", "one"], "--seeds"),
+        (["reproduce", "moons", "--seeds", "1,1"], "--seeds"),
+        (["reproduce", "moons", "--jobs", "0", "--budget", "smoke"], "--jobs"),
+        (["list", "unicorns"], "list: expected one of"),
+    ],
+)
+def test_wrong_input_is_one_line_status_2_and_nothing_written(
+    arguments: list[str], said: str, cli, tmp_path
+) -> None:
+    status, out, err = cli(*arguments)
+    assert status == 2
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+    assert out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_cannot_be_written(cli, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    for output in ("file", "file/run", "/proc/lipcert"):
+        status, _, err = cli(*SMOKE, "--output", output)
+        assert status == 2
+        assert len(err.strip().splitlines()) == 1
+    assert (tmp_path / "file").read_text() == "in the way"
+    status, _, err = cli("reproduce", "moons-demo", "--budget", "smoke", "--output", "file/out")
+    assert status == 2
+    assert "cannot be written" in err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
+def test_a_read_only_directory(cli, tmp_path: Path) -> None:
+    (tmp_path / "locked").mkdir(mode=0o555)
+    status, _, err = cli(*SMOKE, "--output", "locked/run")
+    assert status == 2
+    assert "cannot be written" in err
+
+
+def test_other_files_are_not_overwritten_without_being_told(cli, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("years of work")
+    status, _, err = cli(*SMOKE, "--output", "run")
+    assert status == 2
+    assert "--overwrite" in err
+    assert (tmp_path / "run" / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_damaged_run_is_named(cli, tmp_path: Path) -> None:
+    assert cli(*SMOKE, "--output", "run")[0] == 0
+    Path("run/certificate.json").unlink()
+    checkpoint = Path("run/checkpoints/last.ckpt")
+    checkpoint.write_bytes(checkpoint.read_bytes()[:500])
+    status, _, err = cli(*SMOKE, "--output", "run", "--resume")
+    assert status == 2
+    assert "last.ckpt: cut short" in err
+    weights = Path("run/model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-9])
+    status, _, err = cli("certify", "run")
+    assert status == 2
+    assert "cut short" in err
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["recipes", "reproductions", "losses", "layers", "models", "data", "schedules", "optimizers"],
+)
+def test_list_shows_every_kind(kind: str, cli) -> None:
+    status, out, _ = cli("list", kind)
+    assert status == 0
+    assert len(out.splitlines()) > 4
+
+
+def test_no_arguments_show_the_help(cli) -> None:
+    _, out, err = cli()
+    assert "Usage: lipcert" in out + err

@@ -1,0 +1,86 @@
+"""The shape of the code itself: imports point one way, names do not collide."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+from pathlib import Path
+
+import lipcert
+
+ROOT = Path(lipcert.__file__).parent
+
+# Each part may import itself and the parts before it.
+ORDER = [
+    "errors",
+    "types",
+    "atomic",
+    "registry",
+    "environment",
+    "bounds",
+    "nn",
+    "losses",
+    "models",
+    "data",
+    "certificate",
+    "certificate_file",
+    "train",
+    "recipes",
+    "report",
+    "trials",
+    "reproduce",
+    "cli",
+]
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("lipcert."):
+            names.add(node.module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            names |= {a.name.split(".")[1] for a in node.names if a.name.startswith("lipcert.")}
+    return names
+
+
+# `lipcert list reproductions` shows what stands above it.
+ALLOWED = {("report", "reproduce")}
+
+
+def test_imports_point_one_way() -> None:
+    files = [p for p in ROOT.rglob("*.py") if p != ROOT / "__init__.py"]
+    assert {part_of(p) for p in files} == set(ORDER)
+    for path in files:
+        part = part_of(path)
+        for other in imports_of(path):
+            below = ORDER.index(other) <= ORDER.index(part)
+            assert below or (part, other) in ALLOWED, f"{path.relative_to(ROOT)} imports {other}"
+
+
+def test_no_submodule_shares_its_name_with_a_public_function() -> None:
+    for package in (
+        "lipcert",
+        "lipcert.bounds",
+        "lipcert.losses",
+        "lipcert.models",
+        "lipcert.data",
+        "lipcert.train",
+    ):
+        module = __import__(package, fromlist=["x"])
+        submodules = {m.name for m in pkgutil.iter_modules(module.__path__)}
+        functions = {
+            n
+            for n in module.__all__
+            if callable(getattr(module, n)) and not isinstance(getattr(module, n), type)
+        }
+        assert not submodules & functions, package
+
+
+def test_every_public_name_can_be_had() -> None:
+    for name in lipcert.__all__:
+        assert getattr(lipcert, name) is not None
+    assert set(lipcert.__all__) <= set(dir(lipcert))
