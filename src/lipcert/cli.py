@@ -129,6 +129,8 @@ def main() -> None:
         _fail(130, str(error))
     except LipcertError as error:
         _fail(2 if isinstance(error, InputError) else 1, str(error))
+    except OSError as error:  # a full disk, a directory that went away
+        _fail(1, str(error))
     except Exception as error:
         if not hasattr(error, "format_message"):  # what typer raises for a wrong flag has one
             raise

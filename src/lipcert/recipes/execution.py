@@ -38,7 +38,7 @@ def build(recipe: Recipe) -> tuple[Plan, ModelCard]:
     """The training a recipe describes, and the card of its model."""
     train = recipe.make_data("train")
     card = recipe.make_card(train)
-    parts = {
+    parts: dict[str, Any] = {
         "model": recipe.make_model(card),
         "loss": recipe.make_loss(),
         "optimizer": recipe.make_optimizer(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -119,6 +120,58 @@ class Conv2dRule(LinearMap[nn.Conv2d]):
         bias = None if module.bias is None else module.bias.abs()
         absolute = module._conv_forward(x.abs(), module.weight.abs(), bias)
         return dot_roundoff(absolute, module.weight[0].numel())
+
+
+@rule(
+    nn.ConvTranspose2d,
+    examples=[
+        lambda: (nn.ConvTranspose2d(3, 4, 3, padding=1), (3, 5, 5)),
+        lambda: (nn.ConvTranspose2d(4, 6, 4, stride=2, padding=1, groups=2), (4, 4, 3)),
+        lambda: (nn.ConvTranspose2d(2, 3, 3, stride=2, output_padding=1, dilation=(1, 2)), (2, 4, 4)),
+    ],
+)
+class ConvTranspose2dRule(LinearMap[nn.ConvTranspose2d]):
+    """The adjoint of a convolution: the norm of that convolution."""
+
+    def apply(self, module: nn.ConvTranspose2d, v: Tensor) -> Tensor:
+        """W v."""
+        return _transposed(module, v, module.weight, None)
+
+    def adjoint(self, module: nn.ConvTranspose2d, u: Tensor, shape: torch.Size) -> Tensor:
+        """Wᵀ u: the plain convolution; rows that only `output_padding` added are never reached."""
+        back = F.conv2d(
+            u,
+            module.weight,
+            stride=module.stride,
+            padding=cast(tuple[int, int], module.padding),
+            dilation=module.dilation,
+            groups=module.groups,
+        )
+        return back[..., : shape[-2], : shape[-1]]
+
+    def upper(self, module: nn.ConvTranspose2d, shape: Shape, effort: str) -> Proof:
+        """Not proved yet."""
+        raise NotImplementedError("no prover for convolutions yet: bounds.upper holds for dense networks")
+
+    def roundoff(self, module: nn.ConvTranspose2d, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """At most c_in·k² products an output."""
+        (x,) = inputs
+        bias = None if module.bias is None else module.bias.abs()
+        terms = module.weight.shape[0] // module.groups * module.weight[0, 0].numel()
+        return dot_roundoff(_transposed(module, x.abs(), module.weight.abs(), bias), terms)
+
+
+def _transposed(module: nn.ConvTranspose2d, v: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return F.conv_transpose2d(
+        v,
+        weight,
+        bias,
+        stride=module.stride,
+        padding=cast(tuple[int, int], module.padding),
+        output_padding=module.output_padding,
+        groups=module.groups,
+        dilation=module.dilation,
+    )
 
 
 def _output_padding(module: nn.Conv2d, shape: torch.Size) -> tuple[int, int]:

@@ -1,0 +1,62 @@
+"""Write the tables of README.md and docs/ from results/*.json; `--check` only compares.
+
+A table stands between `<!-- results: NAME [key=value] -->` and `<!-- /results -->`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from lipcert.report.tables import markdown_table
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(
+    r"(<!-- results: (?P<name>[\w-]+)(?P<filter>[^>]*?) -->\n).*?(<!-- /results -->)", re.DOTALL
+)
+
+
+def documents() -> list[Path]:
+    """All that may hold a table."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def rendered(text: str) -> str:
+    """The text with every table made anew."""
+    return BLOCK.sub(lambda m: m[1] + table(m["name"], m["filter"]) + m[4], text)
+
+
+def table(name: str, condition: str) -> str:
+    """The chosen rows of a result, and a line that says how they were made."""
+    results = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    wanted = dict(part.split("=") for part in condition.split())
+    rows = [row for row in results["rows"] if all(str(row[k]) == v for k, v in wanted.items())]
+    machines = sorted({row["environment"]["machine"] for row in rows})
+    commits = sorted({str(row["environment"]["commit"]) for row in rows})
+    seeds = ", ".join(map(str, results["seeds"]))
+    source = (
+        f"`{results['command']}`: {results['epochs']} epochs, seed {seeds}, {'; '.join(machines)}, "
+        f"one thread a run, {results['date']}, commit {', '.join(commits)}."
+    )
+    return f"{markdown_table(rows)}\n\n{source}\n"
+
+
+def main() -> int:
+    """Render or compare all documents; the number of stale ones when comparing."""
+    stale = 0
+    for path in documents():
+        text = path.read_text()
+        new = rendered(text)
+        if new != text:
+            stale += 1
+            if "--check" in sys.argv:
+                print(f"{path.relative_to(ROOT)}: a table differs from results/; run `make docs`")
+            else:
+                path.write_text(new)
+    return stale if "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
