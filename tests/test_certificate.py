@@ -73,6 +73,57 @@ def test_ties_and_numbers_that_are_not_finite_are_never_certified(model: nn.Modu
         assert not certificate.at(0.0).any()
 
 
+def test_equal_rows_tie_however_they_are_rounded() -> None:
+    """A matrix product may round two equal rows differently; a tie stays a tie."""
+    layer = nn.Linear(100, 17).double()
+    with torch.no_grad():
+        layer.weight[16] = layer.weight[0]
+        layer.bias[16] = layer.bias[0]
+    x = 30 * torch.nn.functional.normalize(layer.weight[:1].detach()) + torch.randn(400, 100).double()
+    for rounding in ("float64", "ignored"):
+        certificate = certify(layer, x, rounding)  # type: ignore[arg-type]
+        tied = (certificate.prediction == 0) | (certificate.prediction == 16)
+        assert tied.any()
+        assert (certificate.radius[tied] == 0).all()
+
+
+def test_an_infinite_input_is_not_certified_by_a_layer_that_clips() -> None:
+    model = nn.Sequential(nn.Hardtanh(), linear([[1.0, 0.0], [0.0, 1.0]]))
+    assert certify(model, torch.tensor([[math.inf, -math.inf]])).radius.tolist() == [0.0]
+
+
+def test_logits_that_are_not_numbers_are_right_about_nothing() -> None:
+    certificate = certify(linear([[1.0], [-1.0]], [math.nan, 0.0]), torch.tensor([[1.0]]))
+    assert certificate.prediction.tolist() == [-1]
+    assert certified_accuracy(certificate, torch.tensor([0]), [0.0])[0].count == 0
+
+
+def test_tiny_weights_do_not_vanish_in_a_square() -> None:
+    close = linear([[1.0, 0.0], [1.0, 0.0]], [0.0, 0.0]).double()
+    close.weight.data[1, 1] = 1e-170
+    close.bias.data[0] = 1e-150
+    assert float(certify(close, torch.zeros(1, 2)).radius) <= 1e20 * (1 + 1e-9)
+    shrink, grow = nn.Linear(3, 1, bias=False).double(), nn.Linear(1, 2, bias=False).double()
+    shrink.weight.data.fill_(2.0**-600)
+    grow.weight.data = torch.tensor([[2.0**600], [-(2.0**600)]]).double()
+    x = torch.tensor([[1.0, 2.0**-54, -1.0]], dtype=torch.float64)  # its sum is 2^-54, or 0 if rounded
+    assert certify(nn.Sequential(shrink, grow), x).radius.tolist() == [0.0]
+
+
+def test_the_callers_input_is_not_overwritten() -> None:
+    model = nn.Sequential(nn.Hardtanh(inplace=True), linear([[1.0, 0.0], [0.0, 1.0]]).double())
+    x = torch.tensor([[5.0, -3.0]], dtype=torch.float64)
+    certify(model, x)
+    assert x.tolist() == [[5.0, -3.0]]
+
+
+def test_a_radius_is_not_asked_for_below_zero() -> None:
+    certificate = certify(linear([[1.0], [-1.0]]), torch.tensor([[1.0]]))
+    for eps in (-1.0, math.nan):
+        with pytest.raises(InputError, match="eps"):
+            certificate.at(eps)
+
+
 def test_a_constant_that_overflows_certifies_nothing() -> None:
     model = nn.Sequential(*[linear([[1e30, 0.0], [0.0, 1e30]]) for _ in range(12)])
     assert certifier(model, (2,)).k_f == math.inf
@@ -161,7 +212,7 @@ def test_rounding_costs_next_to_nothing() -> None:
     torch.testing.assert_close(careful.radius, quick.radius, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("how", ["in place", "data", "replaced", "buffer"])
+@pytest.mark.parametrize("how", ["in place", "data", "order", "replaced", "buffer", "layer", "mode"])
 def test_changed_weights_are_noticed(how: str) -> None:
     model = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)).eval()
     prover = certifier(model, (2,))
@@ -173,6 +224,12 @@ def test_changed_weights_are_noticed(how: str) -> None:
             model[0].weight.data.view(torch.int32)[0, 0] ^= 1  # the last bit, behind autograd's back
         elif how == "replaced":
             model[0].weight = nn.Parameter(model[0].weight + 1)
+        elif how == "order":
+            model[0].weight.data = model[0].weight.data.flip(0)
+        elif how == "layer":
+            model[1] = nn.ReLU()
+        elif how == "mode":
+            model.train()
         else:
             model[1].running_var.mul_(2)
     with pytest.raises(StaleBoundError, match="new certifier"):

@@ -9,20 +9,22 @@ everything float64 may have lost on the way to the logits.
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import torch
 from scipy.stats import binomtest
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from lipcert.bounds.bounded import binary_as_two, binary_rows, checked_classes
 from lipcert.bounds.graph import Program, trace
 from lipcert.bounds.proof import Bound, Effort, prove
-from lipcert.bounds.rounding import SAFETY, TINY, U, gamma
+from lipcert.bounds.rounding import SAFETY, TINY, TINY_ROOT, U, gamma
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
 from lipcert.types import pairwise_distance
 
@@ -36,13 +38,15 @@ RADII = (36 / 255, 72 / 255, 108 / 255)
 class Certificate:
     """Predictions with certified L2 radii; radius 0 means not certified at all."""
 
-    prediction: Tensor  # (B,)
+    prediction: Tensor  # (B,); -1 where a logit is not finite
     radius: Tensor  # (B,) float64
     rival: Tensor  # (B,) the class whose boundary limits the radius
     rounding: Rounding
 
     def at(self, eps: float) -> Tensor:
         """Whether no input within `eps` gets another prediction: (B,), strict."""
+        if not eps >= 0:
+            raise InputError(f"eps: expected a number >= 0, got {eps}")
         return self.radius > eps
 
 
@@ -68,8 +72,10 @@ class Certifier:
         _refuse_half_precision(model)
         self._model = model
         self._fingerprint = _fingerprint(model)
-        # The certificate speaks of this copy: float64, out of the reach of later training.
-        program = trace(copy.deepcopy(model).to("cpu", torch.float64), input_shape)
+        program = trace(_frozen_copy(model), input_shape)
+        for step in program.steps:
+            if isinstance(getattr(step.module, "inplace", None), bool):
+                setattr(step.module, "inplace", False)  # noqa: B010  a layer's input is needed after it
         self.classes = max(checked_classes(program), 2)
         self.input_shape = tuple(input_shape)
         self._features, head = program.split_head()
@@ -92,7 +98,7 @@ class Certifier:
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
         """The float64 logits that certificates are about: (B, N)."""
-        features, _ = _evaluate(self._features, self.bound, x.detach().to("cpu", torch.float64), "ignored")
+        features, _ = _evaluate(self._features, self.bound, self._checked(x), "ignored")
         return self._head(features)
 
     @torch.no_grad()
@@ -100,29 +106,36 @@ class Certifier:
         """Predictions and radii of a batch (B, ...), evaluated in float64."""
         if rounding not in get_args(Rounding):
             raise InputError(f"rounding: expected one of {', '.join(get_args(Rounding))}, got {rounding!r}")
+        x = self._checked(x)
+        parts = [self._batch(x[i : i + batch_size], rounding) for i in range(0, len(x), batch_size)]
+        prediction, radius, rival = (torch.cat(column) for column in zip(*parts, strict=True))
+        return Certificate(prediction, radius, rival, rounding)
+
+    def _checked(self, x: Tensor) -> Tensor:
+        """The inputs in float64, of a model that is still the one the proof is about."""
+        if _fingerprint(self._model) != self._fingerprint:
+            raise StaleBoundError("the model changed after the proof: make a new certifier")
         if tuple(x.shape[1:]) != self.input_shape:
             raise InputError(
                 f"x: expected shape (B, {', '.join(map(str, self.input_shape))}), got {tuple(x.shape)}"
             )
-        if _fingerprint(self._model) != self._fingerprint:
-            raise StaleBoundError("the model's weights changed after the proof: make a new certifier")
+        if len(x) == 0:
+            raise InputError("x: expected at least one sample")
         if not x.is_floating_point():
             raise InputError(f"x: expected floating-point inputs, got {x.dtype}")
-        x = x.detach().to("cpu", torch.float64)
-        parts = [self._batch(x[i : i + batch_size], rounding) for i in range(0, len(x), batch_size)]
-        if not parts:
-            raise InputError("x: expected at least one sample")
-        prediction, radius, rival = (torch.cat(column) for column in zip(*parts, strict=True))
-        return Certificate(prediction, radius, rival, rounding)
+        return x.detach().to("cpu", torch.float64)
 
     def _batch(self, x: Tensor, rounding: Rounding) -> tuple[Tensor, Tensor, Tensor]:
         features, error = _evaluate(self._features, self.bound, x, rounding)
         logits = self._head(features)  # (B, N)
         top = logits.argmax(dim=1)  # (B,)
-        margin = logits.gather(1, top[:, None]) - logits  # (B, N)
+        margin = self._head.margin(logits, top)  # (B, N)
         if rounding == "float64":
             margin = margin - self._head.margin_error(features, error, top, margin)
-        return top, *_radius(margin, self.pairs[top], top)
+        radius, rival = _radius(margin, self.pairs[top], top)
+        finite = torch.isfinite(logits).all(dim=1)
+        radius = torch.where(finite & torch.isfinite(x).flatten(1).all(dim=1), radius, 0.0)
+        return torch.where(finite, top, -1), radius, rival
 
 
 def certifier(model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> Certifier:
@@ -199,6 +212,13 @@ class _Head:
     def __call__(self, features: Tensor) -> Tensor:
         return binary_as_two(self.layer(features))
 
+    def margin(self, logits: Tensor, top: Tensor) -> Tensor:
+        """f_i − f_j for i = top: (B, N). Equal rows differ by their biases alone, however rounded."""
+        computed = logits.gather(1, top[:, None]) - logits
+        known = self.bias[top][:, None] - self.bias
+        same = (self.spread[top] == 0) & torch.isfinite(computed)
+        return torch.where(same, known, computed)
+
     def margin_error(self, features: Tensor, error: Tensor, top: Tensor, margin: Tensor) -> Tensor:
         r"""How far each computed f_i − f_j may be above the exact one: (B, N).
 
@@ -222,7 +242,7 @@ def _evaluate(program: Program, bound: Bound, x: Tensor, rounding: Rounding) -> 
     values, errors = {program.source: x}, {program.source: x.new_zeros(x.shape[0])}
     for step, layer in zip(program.steps, bound.layers, strict=True):
         inputs = [values[i] for i in step.inputs]
-        output = step.module(*inputs)
+        output = step.module.forward(*inputs)  # not through hooks
         carried = layer.upper * step.rule.join_errors([errors[i] for i in step.inputs])
         values[step.name] = output
         if rounding == "float64":
@@ -254,7 +274,7 @@ def _pairs_upper(rows: Tensor) -> Tensor:
     scale = 2.0 ** max(min(math.frexp(peak)[1], 1000), -1000)
     distance = scale * pairwise_distance(rows / scale, rows / scale)
     same = (distance == 0) & _equal_rows(rows)
-    return torch.where(same, 0.0, distance * (1 + (d + 16) * U) + d * TINY * scale)
+    return torch.where(same, 0.0, distance * (1 + (d + 16) * U) + d * TINY_ROOT * scale)
 
 
 def _equal_rows(rows: Tensor) -> Tensor:
@@ -270,12 +290,28 @@ def _product_up(spread: Tensor, features: float) -> Tensor:
     return torch.where((spread == 0) | (features == 0), 0.0, product)
 
 
-def _fingerprint(model: nn.Module) -> tuple[tuple[str, int, int, int], ...]:
-    """Changes with any weight, in place or replaced, tracked by autograd or not."""
-    tensors = [*model.named_parameters(), *model.named_buffers()]
-    return tuple(
-        (k, id(v), v._version, int(torch.hash_tensor(v.detach()).view(torch.int64))) for k, v in tensors
-    )
+def _frozen_copy(model: nn.Module) -> nn.Module:
+    """What the certificate speaks of: float64, its weights settled, out of the reach of later training."""
+    frozen = copy.deepcopy(model).to("cpu", torch.float64)
+    for path, module in frozen.named_modules():
+        if parametrize.is_parametrized(module):
+            if module.training:
+                raise InputError(
+                    f"{path}: a parametrised weight may change at every use: call model.eval() first"
+                )
+            for name in list(cast(nn.ModuleDict, module.parametrizations)):
+                parametrize.remove_parametrizations(module, name, leave_parametrized=True)
+    return frozen
+
+
+def _fingerprint(model: nn.Module) -> bytes:
+    """Changes with any weight, setting or mode of the model."""
+    digest = hashlib.blake2b(repr(model).encode())
+    digest.update(bytes(module.training for module in model.modules()))
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.digest()
 
 
 def _refuse_half_precision(model: nn.Module) -> None:

@@ -55,4 +55,6 @@ class PairLip(NamedTuple):
 
 def pairwise_distance(a: Tensor, b: Tensor) -> Tensor:
     """||a_i - b_j||, from differences: the a^2 + b^2 - 2ab form cancels when rows are close."""
+    if a.dtype in (torch.float16, torch.bfloat16):  # cdist knows neither, and they are too coarse for it
+        return pairwise_distance(a.float(), b.float()).to(a.dtype)
     return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")

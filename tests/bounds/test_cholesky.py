@@ -13,44 +13,7 @@ from torch import Tensor
 
 from lipcert import InputError
 from lipcert.bounds.cholesky import spectral_norm_upper
-
-
-def arb_norm(a: Tensor) -> flint.arb:
-    """A ball that contains ‖a‖₂: the largest eigenvalue of the exact Gram matrix, in 300 bits."""
-    flint.ctx.prec = 300
-    matrix = flint.arb_mat(a.shape[0], a.shape[1], [flint.arb(float(v)) for v in a.flatten()])
-    gram = matrix * matrix.transpose() if a.shape[0] <= a.shape[1] else matrix.transpose() * matrix
-    # The eigenvalues of a symmetric matrix are real: only their real parts are asked for.
-    values = [v.real for v in flint.acb_mat(gram).eig(algorithm="approx")]
-    top = values[0].mid()
-    for value in values[1:]:  # not by float: the squares of denormals are below any
-        top = value.mid() if value.mid() > top else top
-    return certified_largest(gram, top).sqrt()
-
-
-def certified_largest(gram: flint.arb_mat, approx: flint.arb) -> flint.arb:
-    """Balls for λ_max: Rayleigh-free, by definiteness of t·I − gram on both sides of `approx`."""
-    n = gram.nrows()
-    identity = flint.arb_mat(n, n, [int(i == j) for i in range(n) for j in range(n)])
-    width = abs(approx) * flint.arb(2) ** -150 + flint.arb(2) ** -3000
-    above = approx + width
-    assert positive_definite(above * identity - gram)
-    assert not positive_definite((approx - width) * identity - gram)
-    return (approx - width).union(above)
-
-
-def positive_definite(matrix: flint.arb_mat) -> bool:
-    """By LDLᵀ in ball arithmetic, every pivot certainly positive."""
-    n = matrix.nrows()
-    a = [[matrix[i, j] for j in range(n)] for i in range(n)]
-    for k in range(n):
-        if not a[k][k] > 0:
-            return False
-        for i in range(k + 1, n):
-            factor = a[i][k] / a[k][k]
-            for j in range(k + 1, i + 1):
-                a[i][j] = a[j][i] = a[i][j] - factor * a[j][k]
-    return True
+from tests.bounds.arb import arb_norm
 
 
 def check(a: Tensor, excess: float = 1e-9) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import product
 
 import pytest
 import torch
@@ -75,13 +76,16 @@ def test_gradients_are_finite_wherever_the_logits_are(name: str, dtype: torch.dt
             head = {"random": lip.head, "equal": lip.head[:1].expand(5, -1), "zero": 0 * lip.head}[rows]
             f = (size * logits.sign()).requires_grad_()
             w = head.clone().requires_grad_()
-            k = torch.tensor(2.0, dtype=dtype, requires_grad=True)
-            for loss in variants(LOSSES.example(name)):
+            for loss, constant in product(variants(LOSSES.example(name)), CONSTANTS[dtype]):
+                k = torch.tensor(constant, dtype=dtype, requires_grad=True)
                 gradients = torch.autograd.grad(
                     objective(loss, f, labels, PairLip(k, w)), [f, w, k], allow_unused=True
                 )
                 for g in gradients:
                     assert g is None or torch.isfinite(g).all(), (size, rows, loss)
+
+
+CONSTANTS = {torch.float32: [2.0, 1e-19, 1e18], torch.float64: [2.0, 1e-150, 1e150]}
 
 
 def variants(loss: Loss) -> list[Loss]:
@@ -140,12 +144,17 @@ def test_bad_arguments_are_named(name: str) -> None:
         loss(logits, torch.full_like(labels, -100), lip)
     with pytest.raises(InputError, match=r"labels: expected shape \(8,\)"):
         loss(logits, labels[:3], lip)
-    with pytest.raises(InputError, match="integer"):
-        loss(logits, labels.float(), lip)
+    for wrong in (labels.float(), labels.int(), labels.byte()):
+        with pytest.raises(InputError, match="int64"):
+            loss(logits, wrong, lip)
     with pytest.raises(InputError, match=r"logits: expected shape"):
         loss(logits[:, :1], labels * 0, lip)
     with pytest.raises(InputError, match="head rows"):
         loss(logits, labels, PairLip(lip.features, lip.head[:3]))
+    with pytest.raises(InputError, match="head rows"):
+        loss(logits, labels, PairLip(lip.features, lip.head[:, 0]))
+    with pytest.raises(InputError, match="feature constant"):
+        loss(logits, labels, PairLip(lip.features.expand(3), lip.head))
 
 
 @every_loss

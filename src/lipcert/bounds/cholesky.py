@@ -25,6 +25,9 @@ from lipcert.errors import InputError
 # Below this side a full eigenvalue solve is quicker than Lanczos iterations.
 _DENSE_SOLVE = 512
 
+# Side of the blocks in which a large residual is made, from the lower triangles alone.
+_BLOCK = 512
+
 
 def spectral_norm_upper(matrix: Tensor) -> float:
     """Proved upper bound of ‖matrix‖₂, usually within 1e-10 of the truth.
@@ -40,7 +43,7 @@ def spectral_norm_upper(matrix: Tensor) -> float:
     if scaled.shape[0] > scaled.shape[1]:
         scaled = scaled.T
     gram = scaled @ scaled.T  # (n, n), n the smaller side
-    square = gram_upper(gram, terms=scaled.shape[1], absolute=nu(scaled))
+    square = gram_upper(gram[None], terms=scaled.shape[1], absolute=nu(scaled))
     return ldexp_up(sqrt_up(square), exponent)
 
 
@@ -60,22 +63,23 @@ def scale_to_one(a: Tensor) -> tuple[Tensor | None, int]:
 
 
 def nu(x: Tensor) -> float:
-    """An upper bound of ‖|X|‖₂²: min(‖X‖_F², ‖X‖₁‖X‖_∞), to a relative error `SAFETY` covers."""
+    """An upper bound of ‖|X|‖₂², the largest of a batch: min(‖X‖_F², ‖X‖₁‖X‖_∞), which `SAFETY` rounds up."""
     x = x.abs()
-    return min(float((x * x).sum()), float(x.sum(0).max()) * float(x.sum(1).max()))
+    frobenius = (x * x).sum((-2, -1))
+    return float(torch.minimum(frobenius, x.sum(-2).amax(-1) * x.sum(-1).amax(-1)).max())
 
 
-def gram_upper(gram: Tensor, terms: int, absolute: float) -> float:
-    """Upper bound of λ_max(AAᵀ) from the computed `gram`, for A with entries of at most 1.
+def gram_upper(gram: Tensor, terms: int, absolute: float, floor: float = 0.0) -> float:
+    """Upper bound of the largest λ_max(AAᵀ) of a batch of computed Gram matrices (F, n, n).
 
-    `terms` is the number of products in one entry of the Gram matrix, `absolute` bounds ‖|A|‖₂².
+    The entries of A are at most 1, `terms` is the number of products in one entry of the Gram matrix,
+    `absolute` bounds ‖|A|‖₂². Below `floor` no tighter bound is sought.
     """
-    n = gram.shape[0]
-    gram = gram.tril() + gram.tril(-1).T  # exactly symmetric, as the theorem wants it
-    shift, factor, shifted = _factorise(gram)
-    residual = shifted - factor @ factor.T
+    n = gram.shape[-1]
+    gram = gram.tril() + gram.tril(-1).mT  # exactly symmetric, as the theorem wants it
+    shift, factor, shifted = _factorise(gram, floor)
     error = (
-        float(residual.abs().sum(1).max())
+        _residual(shifted, factor)
         + gamma(n + 2) * nu(factor)  # rounding of factor @ factor.T and of the difference
         + gamma(terms + 2) * absolute  # rounding of the Gram matrix
         + 4 * U * shift  # rounding of shift - gram on the diagonal
@@ -84,27 +88,65 @@ def gram_upper(gram: Tensor, terms: int, absolute: float) -> float:
     return up(shift + up(SAFETY * error))
 
 
-def _factorise(gram: Tensor) -> tuple[float, Tensor, Tensor]:
-    """A shift c just above λ_max, the Cholesky factor of cI − gram, and cI − gram."""
-    n = gram.shape[0]
-    top, margin = _largest_eigenvalue(gram), 8 * n * U
-    eye = torch.eye(n, dtype=gram.dtype)
+def _factorise(gram: Tensor, floor: float) -> tuple[float, Tensor, Tensor]:
+    """A shift c just above every λ_max, the Cholesky factors of cI − gram, and cI − gram."""
+    top, margin = _largest_eigenvalue(gram), 8 * gram.shape[-1] * U
     while True:
-        shift = top * (1 + margin) + TINY
-        shifted = shift * eye - gram
+        shift = max(top * (1 + margin), floor) + TINY
+        shifted = -gram
+        shifted.diagonal(dim1=-2, dim2=-1).add_(shift)
         factor, failed = torch.linalg.cholesky_ex(shifted)
-        if not failed:
+        if not failed.any():
             return shift, factor, shifted
+        if len(gram) > 1:  # the estimate missed a matrix of the batch
+            top = max(top, float(torch.linalg.eigvalsh(gram[failed != 0])[:, -1].max()))
         margin *= 8
+
+
+def _residual(shifted: Tensor, factor: Tensor) -> float:
+    """‖shifted − factor·factorᵀ‖_∞, the largest of the batch."""
+    n = factor.shape[-1]
+    if n <= _BLOCK:
+        residual = _symmetric_abs(shifted - factor @ factor.mT)
+        return float(residual.sum(-1).max())
+    sums = factor.new_zeros(factor.shape[:-1])  # (F, n) of absolute values, row by row
+    for i in range(0, n, _BLOCK):
+        for j in range(0, i + 1, _BLOCK):
+            rows, columns = slice(i, i + _BLOCK), slice(j, j + _BLOCK)
+            end = min(j + _BLOCK, n)  # beyond it the factor's rows j are zero
+            block = shifted[:, rows, columns] - factor[:, rows, :end] @ factor[:, columns, :end].mT
+            block = _symmetric_abs(block) if i == j else block.abs()
+            sums[:, rows] += block.sum(-1)
+            if j < i:
+                sums[:, columns] += block.sum(-2)
+    return float(sums.max())
+
+
+def _symmetric_abs(x: Tensor) -> Tensor:
+    """|x|, or |xᵀ| where that is larger: a computed L·Lᵀ is not exactly symmetric, the true one is."""
+    return torch.maximum(x.abs(), x.abs().mT)
 
 
 def _largest_eigenvalue(gram: Tensor) -> float:
     """An estimate, from either side; only the tightness of the bound depends on it."""
-    n = gram.shape[0]
+    n = gram.shape[-1]
+    if len(gram) > 4:
+        return float(torch.linalg.eigvalsh(_likely_largest(gram))[:, -1].max())
     if n > _DENSE_SOLVE:
+        start = np.cos(np.arange(n, dtype=np.float64))  # fixed, so that proofs are repeatable
         try:
-            start = np.cos(np.arange(n, dtype=np.float64))  # fixed, so that proofs are repeatable
-            return float(eigsh(gram.numpy(), k=1, v0=start, return_eigenvectors=False)[0])
+            return max(float(eigsh(g.numpy(), k=1, v0=start, return_eigenvectors=False)[0]) for g in gram)
         except ArpackError:
-            return float(torch.linalg.eigvalsh(gram)[-1])
-    return float(torch.linalg.eigvalsh(gram)[-1])
+            return float(torch.linalg.eigvalsh(gram)[:, -1].max())
+    return float(torch.linalg.eigvalsh(gram)[:, -1].max())
+
+
+def _likely_largest(gram: Tensor) -> Tensor:
+    """The four matrices of the batch in which a short power iteration grows most."""
+    v = torch.ones(gram.shape[0], gram.shape[-1], 1, dtype=gram.dtype)
+    v += 0.5 * torch.cos(torch.arange(gram.shape[-1], dtype=gram.dtype))[:, None]
+    for _ in range(24):
+        v = gram @ v
+        v = v / torch.linalg.vector_norm(v, dim=1, keepdim=True).clamp_min(TINY)
+    growth = torch.linalg.vector_norm(gram @ v, dim=(1, 2))
+    return gram[growth.topk(4).indices]

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from lipcert.bounds.rounding import TINY_ROOT
 from lipcert.errors import UnknownBoundError
 from lipcert.types import Shape
 
@@ -111,6 +112,7 @@ def register(a_rule: Rule[Any], *types: type[nn.Module], examples: Sequence[Exam
     if not examples:
         raise ValueError("examples: a rule needs at least one, or no law would test it")
     for module_type in types:
+        REFUSALS.pop(module_type, None)  # who writes a rule knows better
         mine = tuple(e for e in examples if len(types) == 1 or type(e()[0]) is module_type)
         if not mine:
             raise ValueError(f"examples: none for {module_type.__name__}, so no law would test it")
@@ -133,8 +135,6 @@ def rule_of(module: nn.Module, path: str = "") -> Rule[Any]:
             f"{where} has no Lipschitz rule; write one and decorate it with "
             f"@lipcert.bounds.rule({module_type.__name__}, examples=[...])"
         )
-    if has_hooks(module):
-        raise UnknownBoundError(f"{where} has forward hooks, which may change what it computes")
     return RULES[module_type].rule
 
 
@@ -143,9 +143,19 @@ def plain_type(module: nn.Module) -> type[nn.Module]:
     return type(module).__mro__[1] if parametrize.is_parametrized(module) else type(module)
 
 
-def has_hooks(module: nn.Module) -> bool:
-    """Whether calling the module runs more than its forward."""
-    return bool(module._forward_hooks or module._forward_pre_hooks)
+def refuse_tampering(path: str, module: nn.Module) -> None:
+    """Raise if calling the module runs anything but the forward of its class."""
+    if module._forward_hooks or module._forward_pre_hooks:
+        raise UnknownBoundError(f"{path} has forward hooks, which may change what it computes")
+    if "forward" in vars(module):
+        raise UnknownBoundError(f"{path} has a forward of its own, put on the instance: use a class")
+
+
+def refuse_global_hooks() -> None:
+    """Raise if every module call runs a hook."""
+    everywhere = torch.nn.modules.module
+    if everywhere._global_forward_hooks or everywhere._global_forward_pre_hooks:
+        raise UnknownBoundError("global forward hooks are registered, which may change what a model computes")
 
 
 class Constant(Rule[Any]):
@@ -162,7 +172,7 @@ class Constant(Rule[Any]):
         """The constant."""
         return Proof(self.constant(module, shape), "known")
 
-    def estimate(self, module: nn.Module, vector: Tensor | None) -> float:
+    def estimate(self, module: nn.Module, vector: Tensor | None) -> Tensor | float:
         """The constant."""
         return self.constant(module, None)
 
@@ -172,6 +182,7 @@ class Constant(Rule[Any]):
 
 
 def sample_norm(x: Tensor) -> Tensor:
-    """‖x_b‖₂ of every sample: (B,)."""
-    norm: Tensor = torch.linalg.vector_norm(x.flatten(1), dim=1)
-    return norm
+    """‖x_b‖₂ of every sample, from above where squares underflow: (B,)."""
+    flat = x.flatten(1)
+    norm: Tensor = torch.linalg.vector_norm(flat, dim=1)
+    return norm + flat.shape[1] * TINY_ROOT

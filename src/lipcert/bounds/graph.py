@@ -8,15 +8,24 @@ Whatever is not understood raises and names the place.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
 
-from lipcert.bounds.contract import REFUSALS, RULES, Rule, has_hooks, plain_type, rule_of
+from lipcert.bounds.contract import (
+    REFUSALS,
+    RULES,
+    Rule,
+    plain_type,
+    refuse_global_hooks,
+    refuse_tampering,
+    rule_of,
+)
 from lipcert.bounds.rules.joins import Add, Concatenate
+from lipcert.bounds.rules.shapes import Permute
 from lipcert.errors import InputError, UnknownBoundError
 from lipcert.types import Shape
 
@@ -54,29 +63,33 @@ class Program:
 def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:
     """The program of a model on inputs of `input_shape` (without the batch dimension)."""
     shape = checked_shape(input_shape)
+    refuse_global_hooks()
     for path, module in model.named_modules():
-        if plain_type(module) not in RULES and has_hooks(module):
-            raise UnknownBoundError(f"{path or 'model'} has forward hooks, which may change what it computes")
-    graph = _walk(model)
-    nodes = list(graph.nodes)
+        refuse_tampering(path or "model", module)
+    if _Tracer().is_leaf_module(model, ""):
+        model = nn.Sequential(model)  # fx walks into the outermost module, so put one around
+    nodes = list(_walk(model).nodes)
     inputs = [node for node in nodes if node.op == "placeholder"]
     if len(inputs) != 1:
         raise UnknownBoundError(f"model: expected one input, found {len(inputs)}")
-    values = {inputs[0].name: torch.empty((2, *shape), device="meta")}
-    steps = [
-        _step(model, node, values) for node in nodes if node.op not in ("placeholder", "output", "get_attr")
-    ]
+    values = {inputs[0].name: shape}
+    calls = [node for node in nodes if node.op not in ("placeholder", "output", "get_attr")]
+    steps = tuple(_step(model, node, values) for node in calls)
     (result,) = (node.args[0] for node in nodes if node.op == "output")
-    if not isinstance(result, fx.Node):
-        raise UnknownBoundError("model: expected one output tensor")
-    return Program(tuple(steps), inputs[0].name, result.name)
+    if not isinstance(result, fx.Node) or result.name not in values:
+        raise UnknownBoundError("model: expected one output tensor, made from the input")
+    _refuse_overwritten(nodes, steps)
+    return Program(steps, inputs[0].name, result.name)
 
 
 def checked_shape(input_shape: Sequence[int]) -> Shape:
     """A shape of positive integers, or a clear error."""
-    shape = tuple(input_shape)
+    shape = tuple(input_shape) if isinstance(input_shape, Iterable) else ()
     if not shape or not all(isinstance(n, int) and n > 0 for n in shape):
-        raise InputError(f"input_shape: expected positive sizes without the batch dimension, got {shape}")
+        raise InputError(
+            "input_shape: expected positive sizes without the batch dimension, such as (3, 32, 32), "
+            f"got {input_shape!r}"
+        )
     return shape
 
 
@@ -87,8 +100,6 @@ class _Tracer(fx.Tracer):
 
 
 def _walk(model: nn.Module) -> fx.Graph:
-    if _Tracer().is_leaf_module(model, ""):
-        model = nn.Sequential(model)  # fx walks into the outermost module, so put one around
     try:
         return _Tracer().trace(model)
     except UnknownBoundError:
@@ -101,55 +112,63 @@ def _walk(model: nn.Module) -> fx.Graph:
         ) from error
 
 
-def _step(model: nn.Module, node: fx.Node, values: dict[str, Tensor]) -> Step:
-    inputs = tuple(n.name for n in node.all_input_nodes)
+def _step(model: nn.Module, node: fx.Node, values: dict[str, Shape]) -> Step:
     if node.op == "call_module":
-        path = str(node.target)
-        module = model if _Tracer().is_leaf_module(model, "") else model.get_submodule(path)
+        path, inputs = str(node.target), tuple(n.name for n in node.all_input_nodes)
+        module = model.get_submodule(path)
+        rule = rule_of(module, path)
         if len(node.args) != 1 or node.kwargs:
-            raise UnknownBoundError(
-                f"{path}: expected to be called with one tensor, got {node.format_node()}"
-            )
+            raise UnknownBoundError(f"{path}: expected a call with one tensor, got {node.format_node()}")
     else:
         path = node.name
         module, inputs = _module_of_function(node)
-    rule = rule_of(module, path)
-    if not all(i in values for i in inputs):
+        rule = rule_of(module, path)
+    if not all(i in values for i in inputs):  # a parameter used directly
         raise UnknownBoundError(f"{path}: no Lipschitz rule for {node.format_node()}")
-    values[node.name] = _output(module, path, [values[i] for i in inputs])
-    return Step(
-        name=node.name,
-        path=path,
-        module=module,
-        rule=rule,
-        inputs=inputs,
-        input_shapes=tuple(tuple(values[i].shape[1:]) for i in inputs),
-        shape=tuple(values[node.name].shape[1:]),
-    )
+    input_shapes = tuple(values[i] for i in inputs)
+    values[node.name] = _output_shape(module, path, input_shapes)
+    return Step(node.name, path, module, rule, inputs, input_shapes, values[node.name])
 
 
-def _output(module: nn.Module, path: str, inputs: list[Tensor]) -> Tensor:
-    """The shape of the output, from a run on the meta device."""
+def _output_shape(module: nn.Module, path: str, input_shapes: Sequence[Shape]) -> Shape:
+    """The shape of one output, from runs on the meta device with two batch sizes."""
+    if isinstance(module, Add) and len(set(input_shapes)) > 1:
+        raise UnknownBoundError(f"{path}: a sum of different shapes {input_shapes} repeats the smaller one")
+    three, five = (_meta_output(module, path, input_shapes, batch) for batch in (3, 5))
+    if three.ndim < 2 or (three.shape[0], five.shape[0]) != (3, 5) or three.shape[1:] != five.shape[1:]:
+        raise UnknownBoundError(f"{path}: mixes or drops the batch dimension")
+    return tuple(three.shape[1:])
+
+
+def _meta_output(module: nn.Module, path: str, input_shapes: Sequence[Shape], batch: int) -> Tensor:
     weights = {k: v.to("meta") for k, v in [*module.named_parameters(), *module.named_buffers()]}
-    dtypes = {v.dtype for v in weights.values() if v.is_floating_point()}
-    inputs = [x.to(dtypes.pop()) for x in inputs] if len(dtypes) == 1 else inputs
+    dtype = next((v.dtype for v in weights.values() if v.is_floating_point()), None)
+    inputs = tuple(torch.empty(batch, *shape, dtype=dtype, device="meta") for shape in input_shapes)
     try:
-        output = torch.func.functional_call(module, weights, tuple(inputs))
+        output = torch.func.functional_call(module, weights, inputs)
     except (RuntimeError, ValueError, IndexError) as error:
         reason = str(error).partition("\n")[0]
-        shapes = ", ".join(str(tuple(x.shape[1:])) for x in inputs)
+        shapes = ", ".join(map(str, input_shapes))
         raise InputError(f"input_shape: {path} cannot take an input of shape {shapes}: {reason}") from None
     if not isinstance(output, Tensor):
         raise UnknownBoundError(f"{path}: expected one output tensor, got {type(output).__name__}")
-    if output.ndim < 2 or output.shape[0] != 2:
-        raise UnknownBoundError(f"{path}: mixes or drops the batch dimension")
     return output
+
+
+def _refuse_overwritten(nodes: Sequence[fx.Node], steps: Sequence[Step]) -> None:
+    """In-place modules are fine where every value is used once; elsewhere they change what others see."""
+    overwriting = [step.path for step in steps if getattr(step.module, "inplace", False)]
+    if overwriting and any(len(node.users) != 1 for node in nodes if node.op != "output"):
+        raise UnknownBoundError(f"{overwriting[0]} works in place, in a model where a value is used twice")
 
 
 def _module_of_function(node: fx.Node) -> tuple[nn.Module, tuple[str, ...]]:
     """The module that does what a call in the user's forward does."""
     convert = _FUNCTIONS.get(node.target if node.op == "call_function" else f"Tensor.{node.target}")
-    converted = convert(*node.args, **node.kwargs) if convert else None
+    try:
+        converted = convert(*node.args, **node.kwargs) if convert else None
+    except TypeError:  # an argument that is not understood, such as torch.add's alpha
+        converted = None
     if converted is None:
         raise UnknownBoundError(f"{node.name}: no Lipschitz rule for {node.format_node()}")
     module, tensors = converted
@@ -174,7 +193,12 @@ def _flatten(x: fx.Node, start_dim: int = 0, end_dim: int = -1) -> Converted:
 
 
 def _relu(x: fx.Node, inplace: bool = False) -> Converted:
-    return nn.ReLU(), (x,)
+    return nn.ReLU(inplace), (x,)
+
+
+def _permute(x: fx.Node, *dims: Any) -> Converted:
+    order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    return (Permute(*order), (x,)) if order and order[0] == 0 else None
 
 
 _FUNCTIONS: dict[Any, Callable[..., Converted]] = {
@@ -187,4 +211,6 @@ _FUNCTIONS: dict[Any, Callable[..., Converted]] = {
     torch.relu: _relu,
     nn.functional.relu: _relu,
     "Tensor.relu": _relu,
+    torch.permute: _permute,
+    "Tensor.permute": _permute,
 }

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from torch import nn
+from torch.nn.utils import parametrize
 
-from lipcert.bounds.graph import Program, trace
+from lipcert.bounds.contract import Proof
+from lipcert.bounds.graph import Program, Step, trace
 from lipcert.bounds.rounding import mul_up
-from lipcert.errors import InputError
+from lipcert.errors import InputError, UnknownBoundError
 from lipcert.types import Shape
 
 Effort = Literal["auto", "exact", "fast"]
@@ -51,6 +53,21 @@ def upper(module: nn.Module, input_shape: Sequence[int], effort: Effort = "auto"
     return prove(trace(module, input_shape), effort)
 
 
+def _proof(step: Step, effort: Effort) -> Proof:
+    """The proof of one step; whatever is wrong with it is said with its place."""
+    if parametrize.is_parametrized(step.module) and step.module.training:
+        raise InputError(
+            f"{step.path}: a parametrised weight may change at every use: call model.eval() first"
+        )
+    try:
+        proof = step.rule.upper(step.module, step.input_shapes[0], effort)
+    except (InputError, UnknownBoundError, NotImplementedError) as error:
+        raise type(error)(f"{step.path}: {error}") from None
+    if not proof.value >= 0:
+        raise InputError(f"{step.path}: expected finite weights, got a bound of {proof.value}")
+    return proof
+
+
 def prove(program: Program, effort: Effort = "auto") -> Bound:
     """The proved bound of a traced model."""
     if effort not in get_args(Effort):
@@ -59,7 +76,7 @@ def prove(program: Program, effort: Effort = "auto") -> Bound:
     layers = []
     for step in program.steps:
         start = time.perf_counter()
-        proof = step.rule.upper(step.module, step.input_shapes[0], effort)
+        proof = _proof(step, effort)
         joined = step.rule.join_upper([constants[i] for i in step.inputs])
         constants[step.name] = joined if proof.value == 1 else mul_up(joined, proof.value)
         layers.append(

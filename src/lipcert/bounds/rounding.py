@@ -16,6 +16,12 @@ SAFETY = 1.0 + 1e-6
 # Whatever underflow can lose in one operation on numbers near 1 is far below this.
 TINY = 2.0**-1000
 
+# The same for a norm, whose squares underflow long before it does.
+TINY_ROOT = 2.0**-530
+
+# A Python float in a float32 module is rounded to float32 first, which may enlarge it by this.
+SCALAR = 1.0 + 2.0**-23
+
 
 def gamma(k: int) -> float:
     """γ_k = ku / (1 − ku): the relative error of k roundings in any order (Higham, Lemma 3.1)."""

@@ -52,10 +52,16 @@ def check(logits: Tensor, labels: Tensor, lip: PairLip) -> None:
         raise InputError(
             f"labels: expected shape ({logits.shape[0]},) for these logits, got {tuple(labels.shape)}"
         )
-    if labels.dtype.is_floating_point or labels.dtype in (torch.bool, torch.complex64):
-        raise InputError(f"labels: expected integer class numbers, got {labels.dtype}")
-    if lip.head.shape[0] != logits.shape[1]:
-        raise InputError(f"lip: expected {logits.shape[1]} head rows, one a class, got {lip.head.shape[0]}")
+    if labels.dtype != torch.int64:
+        raise InputError(f"labels: expected int64 class numbers, got {labels.dtype}")
+    if lip.head.ndim != 2 or lip.head.shape[0] != logits.shape[1]:
+        raise InputError(
+            f"lip: expected {logits.shape[1]} head rows, one a class, got shape {tuple(lip.head.shape)}"
+        )
+    if tuple(lip.features.shape) not in ((), tuple(logits.shape[:1])):
+        raise InputError(
+            f"lip: expected one feature constant, or one a sample, got shape {tuple(lip.features.shape)}"
+        )
     if labels.device.type == "cpu" and not _transformed(labels) and labels.numel():
         low, high = (int(v) for v in labels.aminmax())
         if low < 0 or high >= logits.shape[1]:
@@ -71,7 +77,7 @@ def check_number(name: str, value: Number, *, above: float, below: float = float
     """A float strictly between two limits; tensors are trusted."""
     if isinstance(value, Tensor):
         return
-    if not above < value < below:
+    if not isinstance(value, float | int) or not above < value < below:
         limit = f"> {above:g}" if below == float("inf") else f"between {above:g} and {below:g}"
         raise InputError(f"{name}: expected a number {limit}, got {value!r}")
 

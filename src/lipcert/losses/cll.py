@@ -90,10 +90,11 @@ def calibrated_logits(
 
 def _quotient(difference: Tensor, constants: Tensor, where: Tensor) -> Tensor:
     """difference/constants, 0 elsewhere; finite also where two head rows agree and K is 0."""
-    # With both limits the quotient, and its derivative difference/K², stay below the largest float.
+    # With both limits the quotient q and its derivative q/K stay far enough below the largest float
+    # to be divided by σβ as well.
     info = torch.finfo(constants.dtype)
-    constants = constants.clamp_min(info.tiny**0.5)
-    most = (info.max**0.5 * constants).detach()
+    constants = constants.clamp(info.tiny**0.375, info.max / 4)
+    most = (info.max**0.375 * constants).clamp_max(info.max / 4).detach()
     return torch.where(where, difference.clamp(-most, most) / constants, 0.0)
 
 
@@ -119,13 +120,15 @@ class CLL(Loss):
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)
         check_number("beta", self.beta, above=0)
-        if not isinstance(self.slack, Tensor) and not 0 < self.slack < 0.5:
+        if not isinstance(self.slack, Tensor | float | int) or (
+            not isinstance(self.slack, Tensor) and not 0 < self.slack < 0.5
+        ):
             raise InputError(
                 f"slack: expected between 0 and 0.5, got {self.slack!r} "
                 "(the paper prints twice this p except for 4C3F and 6C2F: halve it)"
             )
-        if not isinstance(self.lam, Tensor) and not 0 <= self.lam < math.inf:
-            raise InputError(f"lam: expected a number >= 0, got {self.lam!r}")
+        if isinstance(self.lam, Tensor) or self.lam != 0:
+            check_number("lam", self.lam, above=0)
         if self.offset is not None:
             check_number("offset", self.offset, above=-math.inf)
         for name, value, known in (

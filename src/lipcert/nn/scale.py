@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds import Constant, rule
 from lipcert.bounds.contract import sample_norm
-from lipcert.bounds.rounding import TINY, U
+from lipcert.bounds.rounding import SCALAR, TINY, U
 from lipcert.types import Shape
 
 
@@ -35,7 +35,7 @@ class ScaleRule(Constant):
 
     def constant(self, module: Any, shape: Shape | None) -> float:
         """|factor|."""
-        return abs(float(module.factor))
+        return abs(float(module.factor)) * SCALAR
 
     def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """One rounding an entry, or one underflow."""

@@ -6,6 +6,7 @@ Modules without weights, so that a traced `x + y` or `torch.cat` is a step like 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -75,5 +76,4 @@ class ConcatenateRule(Constant):
 
     def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
         """The root of the sum of squares."""
-        norm: Tensor = torch.linalg.vector_norm(torch.stack(list(errors)), dim=0)
-        return norm
+        return reduce(torch.hypot, errors)  # squares of small errors would underflow

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from lipcert.bounds.contract import Constant, register, sample_norm
-from lipcert.bounds.rounding import U
+from lipcert.bounds.rounding import SCALAR, U
 from lipcert.types import Shape
 
 
@@ -21,12 +21,17 @@ class Smooth(Constant):
         return 16 * U * max(1.0, self.constant(module, None)) * sample_norm(size)
 
 
+def _steeper(slope: float) -> float:
+    """max(1, |slope|), with room for its rounding to float32; NaN stays NaN, which no proof accepts."""
+    return 1.0 if abs(slope) <= 1 else abs(slope) * SCALAR
+
+
 class LeakyReLURule(Smooth):
     """Slopes 1 and `negative_slope`."""
 
     def constant(self, module: Any, shape: Shape | None) -> float:
         """The larger slope."""
-        return max(1.0, abs(float(module.negative_slope)))
+        return _steeper(module.negative_slope)
 
 
 class PReLURule(Smooth):
@@ -34,7 +39,12 @@ class PReLURule(Smooth):
 
     def constant(self, module: Any, shape: Shape | None) -> float:
         """The largest slope."""
-        return max(1.0, float(module.weight.detach().abs().max()))
+        return _steeper(float(module.weight.detach().abs().max()))
+
+    def estimate(self, module: Any, vector: Tensor | None) -> Tensor:
+        """The largest slope, with a gradient."""
+        slope: Tensor = module.weight.abs().amax().clamp_min(1.0)
+        return slope
 
 
 class ELURule(Smooth):
@@ -42,7 +52,7 @@ class ELURule(Smooth):
 
     def constant(self, module: Any, shape: Shape | None) -> float:
         """The larger slope."""
-        return max(1.0, abs(float(module.alpha)))
+        return _steeper(module.alpha)
 
 
 class GELURule(Smooth):

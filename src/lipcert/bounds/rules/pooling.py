@@ -19,7 +19,8 @@ def _axes(module: nn.Module, *names: str) -> list[tuple[int, ...]]:
     """The named settings, axis by axis."""
     n = 1 if type(module).__name__.endswith("1d") else 2
     settings = [getattr(module, name) for name in names]
-    return list(zip(*[s if isinstance(s, tuple) else (s,) * n for s in settings], strict=True))
+    each = [tuple(s) if isinstance(s, list | tuple) else (s,) for s in settings]
+    return list(zip(*[s * n if len(s) == 1 else s for s in each], strict=True))
 
 
 @rule(
@@ -72,7 +73,7 @@ class AvgPoolRule(Constant):
             window *= k
             square = mul_up(square, up(-(-k // s) / k))
         divisor = getattr(module, "divisor_override", None) or window
-        return mul_up(sqrt_up(square), up(window / divisor))
+        return mul_up(sqrt_up(square), up(window / abs(divisor)))
 
     def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """A sum of k² entries and one division."""

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from lipcert.bounds.contract import Constant, register, rule
 from lipcert.errors import InputError
 from lipcert.types import Shape
 
+
+class Permute(nn.Module):
+    """Dimensions in another order; the first stays the batch."""
+
+    def __init__(self, *order: int) -> None:
+        super().__init__()
+        self.order = order
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The permuted view."""
+        return x.permute(self.order)
+
+
 register(
     Constant(1.0),
+    Permute,
     nn.Identity,
     nn.Flatten,
     nn.Unflatten,
@@ -21,6 +35,7 @@ register(
     nn.PixelUnshuffle,
     nn.ChannelShuffle,
     examples=[
+        lambda: (Permute(0, 3, 1, 2), (2, 3, 4)),
         lambda: (nn.Identity(), (5,)),
         lambda: (nn.Flatten(), (2, 3, 3)),
         lambda: (nn.Unflatten(1, (2, 3)), (6,)),

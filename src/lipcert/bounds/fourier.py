@@ -1,0 +1,97 @@
+"""The fast prover for convolutions: the largest norm of their symbol, frequency by frequency.
+
+A zero-padded convolution is a circular one on the padded grid, with its input embedded and its output
+cropped, so its norm is at most that of the circular one; and that is the largest norm over the grid's
+frequencies of a small matrix. A stride makes the convolution one of phases. Docs: docs/proofs.md, theorem 4.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from lipcert.bounds.cholesky import gram_upper, nu
+from lipcert.bounds.rounding import SAFETY, U, gamma, sqrt_up, sum_up
+
+# Numbers in the matrices proved at once.
+_CHUNK = 1 << 23
+
+
+def circular_norm_upper(weight: Tensor, grid: tuple[int, int]) -> float:
+    """Bound of the circular convolution of (o, i, k₁, k₂) kernels on a grid; weights at most 1, float64."""
+    outputs, inputs, *_ = weight.shape
+    taps = weight[0, 0].numel()
+    frequencies = _frequencies(grid)
+    side, length = 2 * min(outputs, inputs), 2 * max(outputs, inputs)
+    step = max(1, _CHUNK // (side * length))
+    largest = 0.0
+    for start in range(0, len(frequencies), step):
+        a = _embedded_symbol(weight, grid, frequencies[start : start + step])  # (F, 2o, 2i)
+        a = a if outputs <= inputs else a.mT
+        largest = gram_upper(a @ a.mT, terms=length, absolute=nu(a), floor=largest)
+    # What rounding and the tabulated cosines may have moved the symbol by, in the Frobenius norm.
+    moved = (gamma(4 * taps + 8) + 16 * U) * float(torch.linalg.vector_norm(weight.abs().sum((2, 3))))
+    return sum_up(sqrt_up(largest), SAFETY * moved)
+
+
+def polyphase(weight: Tensor, stride: tuple[int, int]) -> Tensor:
+    """The kernels of a strided convolution as stride-1 kernels over the phases of its input.
+
+    (o, i, k₁, k₂) → (o, i·s₁·s₂, ⌈k₁/s₁⌉, ⌈k₂/s₂⌉), zero beyond the kernel.
+    """
+    outputs, inputs, *kernel = weight.shape
+    taps = [-(-k // s) for k, s in zip(kernel, stride, strict=True)]
+    whole = weight.new_zeros(outputs, inputs, taps[0] * stride[0], taps[1] * stride[1])
+    whole[:, :, : kernel[0], : kernel[1]] = weight
+    split = whole.view(outputs, inputs, taps[0], stride[0], taps[1], stride[1])
+    return split.permute(0, 1, 3, 5, 2, 4).reshape(outputs, -1, *taps)
+
+
+def dilated(weight: Tensor, dilation: tuple[int, int]) -> Tensor:
+    """The kernels with their dilation written out in zeros."""
+    outputs, inputs, *kernel = weight.shape
+    reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    whole = weight.new_zeros(outputs, inputs, *reach)
+    whole[:, :, :: dilation[0], :: dilation[1]] = weight
+    return whole
+
+
+def _frequencies(grid: tuple[int, int]) -> Tensor:
+    """Half of the grid's frequencies: real kernels have conjugate symbols at opposite ones."""
+    down, right = torch.meshgrid(torch.arange(grid[0]), torch.arange(grid[1] // 2 + 1), indexing="ij")
+    return torch.stack([down.flatten(), right.flatten()], dim=1)  # (F, 2)
+
+
+def _embedded_symbol(weight: Tensor, grid: tuple[int, int], frequencies: Tensor) -> Tensor:
+    """[[Re, −Im], [Im, Re]] of Σ_q w_q e^(−2πi⟨q, f⟩) for every frequency: (F, 2o, 2i)."""
+    outputs, inputs, *kernel = weight.shape
+    down, right = torch.meshgrid(torch.arange(kernel[0]), torch.arange(kernel[1]), indexing="ij")
+    period = grid[0] * grid[1]
+    # Exponents are integers, reduced exactly; only the table of cosines is rounded.
+    turns = down.flatten() * frequencies[:, :1] * grid[1] + right.flatten() * frequencies[:, 1:] * grid[0]
+    cos, sin = _table(period)
+    flat = weight.reshape(outputs * inputs, -1).T  # (taps, o·i)
+    real = (cos[turns % period] @ flat).view(-1, outputs, inputs)
+    imag = -(sin[turns % period] @ flat).view(-1, outputs, inputs)
+    return torch.cat([torch.cat([real, -imag], dim=2), torch.cat([imag, real], dim=2)], dim=1)
+
+
+@lru_cache(maxsize=16)
+def _table(period: int) -> tuple[Tensor, Tensor]:
+    """cos and sin of 2πj/period for all j, each within 4u: arguments are brought into the first octant."""
+    table = [_turn(j, period) for j in range(period)]
+    return tuple(torch.tensor(column, dtype=torch.float64) for column in zip(*table, strict=True))  # type: ignore[return-value]
+
+
+def _turn(j: int, period: int) -> tuple[float, float]:
+    """(cos, sin) of 2πj/period, by exact symmetries of the fraction 8j/period."""
+    octant, rest = divmod(8 * j, period)  # angle = (octant + rest/period)·π/4
+    if octant % 2:
+        rest = period - rest  # measured back from the next multiple of π/2
+    angle = math.pi * rest / (4 * period)
+    c, s = math.cos(angle), math.sin(angle)
+    pairs = [(c, s), (s, c), (-s, c), (-c, s), (-c, -s), (-s, -c), (s, -c), (c, -s)]
+    return pairs[octant % 8]
