@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,30 @@ def test_cll_certifies_every_training_point_at_the_true_margin_on_three_seeds() 
     cll = [row for row in rows if row["loss"] == "cll" and row["eps"] == 0.15]
     assert sorted(row["seed"] for row in cll) == [1, 2, 3]
     assert all(row["train"] == {**row["train"], "samples": 2000, "cra": 1.0} for row in cll)
+
+
+def test_the_verdicts_on_the_paper_are_those_of_the_results() -> None:
+    rows = json.loads((ROOT / "results" / "moons.json").read_text())["rows"]
+
+    def lead(eps: float, split: str) -> float:
+        """Mean CRA of CLL less that of GloRo, in points."""
+        cra = {
+            loss: [100 * r[split]["cra"] for r in rows if (r["loss"], r["eps"]) == (loss, eps)]
+            for loss in ("cll", "gloro")
+        }
+        return statistics.mean(cra["cll"]) - statistics.mean(cra["gloro"])
+
+    text = (ROOT / "docs" / "reproduction.md").read_text()
+    assert f"it is {lead(0.15, 'val'):.2f} points behind CLL" in text
+    assert f"CLL is ahead by {lead(0.2, 'train'):.1f} points at 2ε = 0.4" in text
+    assert f"GloRo by {-lead(0.25, 'train'):.1f} points at 2ε = 0.5" in text
+    assert all(r["train"]["cra"] == 1 for r in rows if r["eps"] == 0.15)
+    for eps, smaller in ((0.1, True), (0.15, False), (0.2, True), (0.25, True)):
+        k_hf = {
+            loss: [r["k_hf"] for r in rows if (r["loss"], r["eps"]) == (loss, eps)]
+            for loss in ("cll", "gloro")
+        }
+        assert (max(k_hf["gloro"]) < min(k_hf["cll"])) == smaller
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)

@@ -143,7 +143,8 @@ def slack_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
     figure, grid = _grid(1, len(pictures))
     for axes, picture in zip(grid[0], pictures, strict=True):
         draw_panel(axes, picture)
-        axes.set_title(f"$p = {picture.row['slack']:g}$", fontsize=10)
+        slack = f"{picture.row['slack']:.12f}".rstrip("0")
+        axes.set_title(f"$p = {slack}$", fontsize=10)
     grid[0][0].set_ylabel("CLL", fontsize=10)
     return _save(figure, path)
 
