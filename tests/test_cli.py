@@ -50,7 +50,7 @@ def test_train_then_certify(cli, tmp_path: Path) -> None:
     status, out, err = cli(*SMOKE, "--output", "run")
     assert status == 0, err
     assert "CRA" in out
-    assert "run: run" in err
+    assert "run: run" in out
     names = {p.name for p in Path("run").iterdir()}
     assert names >= {
         "recipe.yaml",

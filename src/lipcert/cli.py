@@ -43,7 +43,7 @@ def train(
     settled = read_recipe(recipe, budget, set_ or [])
     run = execute(settled, output or Path("runs") / settled.name, resume=resume, overwrite=overwrite)
     _print(run_table([run]))
-    _say(f"run: {run.path}")
+    print(f"run: {run.path}")
 
 
 @app.command()
@@ -70,7 +70,7 @@ def certify(
         from lipcert.atomic import write_json
 
         write_json(output, findings)
-        _say(f"certificate: {output}")
+        print(f"certificate: {output}")
 
 
 @app.command()
@@ -100,7 +100,7 @@ def reproduce(
     )
     _print(report.table)
     for path in report.written:
-        _say(f"wrote {path}")
+        print(f"wrote {path}")
 
 
 @app.command("list")
@@ -140,12 +140,8 @@ def main() -> None:
 
 
 def _fail(status: int, line: str) -> NoReturn:
-    _say(f"lipcert: {line}")
+    print(f"lipcert: {line}", file=sys.stderr)
     sys.exit(status)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
 
 
 def _print(what: Any) -> None:
