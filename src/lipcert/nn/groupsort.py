@@ -15,6 +15,7 @@ def group_sort(x: Tensor, size: int) -> Tensor:
     """Sort every group of `size` channels of dimension 1, smallest first.
 
     Example:
+        >>> import torch
         >>> group_sort(torch.tensor([[3.0, 1.0, 2.0, 6.0, 5.0, 4.0]]), size=3)
         tensor([[1., 2., 3., 4., 5., 6.]])
     """
