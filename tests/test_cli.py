@@ -74,6 +74,11 @@ def test_train_then_certify(cli, tmp_path: Path) -> None:
     assert status == 0
     assert "ROUNDING IGNORED" in out
 
+    status, out, _ = cli("inspect", "run")
+    assert status == 0
+    assert out.count("Linear") == 7
+    assert "cholesky" in out
+
     status, _, err = cli(*SMOKE, "--output", "run")
     assert status == 2
     assert "--resume continues it" in err

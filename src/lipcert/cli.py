@@ -74,6 +74,22 @@ def certify(
 
 
 @app.command()
+def inspect(
+    model: Annotated[str, typer.Argument(help="A run directory or a .safetensors file.")],
+    effort: Annotated[str, typer.Option(help="auto, exact or fast.")] = "auto",
+) -> None:
+    """Show a model layer by layer, with estimated and proved Lipschitz constants.
+
+    Example: lipcert inspect runs/moons-cll
+    """
+    from lipcert.models.files import load, model_file, read_card
+    from lipcert.report.inspection import inspection_table
+
+    card = read_card(model_file(model))
+    _print(inspection_table(load(model), card.input_shape, effort))  # type: ignore[arg-type]
+
+
+@app.command()
 def reproduce(
     name: Annotated[str, typer.Argument(help="A figure or table (`lipcert list reproductions`).")],
     budget: Budget = None,

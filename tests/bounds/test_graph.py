@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
@@ -54,6 +55,53 @@ def test_a_block_in_its_own_words() -> None:
             return torch.flatten(y, 1)
 
     assert upper(Block(), (3,)).value == pytest.approx(math.hypot(2, 6), rel=1e-12)
+
+
+class Functional(nn.Module):
+    """A network in the style of most tutorials."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how, self.conv, self.fc = how, nn.Conv2d(1, 2, 3, padding=1), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.max_pool2d(F.leaky_relu(self.conv(x), 0.1), 2)
+        x = F.dropout(torch.tanh(x), training=self.training)
+        if self.how == "size":
+            x = x.view(x.size(0), -1)
+        elif self.how == "shape":
+            x = x.permute(0, 2, 3, 1).reshape(x.shape[0], 8)
+        elif self.how == "rest":
+            x = x.reshape(-1, 8)
+        else:
+            x = torch.flatten(F.avg_pool2d(F.gelu(x), 1), 1)
+        return self.fc(x)
+
+
+@pytest.mark.parametrize("how", ["size", "shape", "rest", "flatten"])
+def test_functionals_and_reshapes_are_followed(how: str) -> None:
+    model = Functional(how).eval()
+    bound = upper(model, (1, 4, 4))
+    x, dx = torch.randn(2, 256, 1, 4, 4)
+    stretch = (model(x + dx) - model(x)).norm(dim=1) / dx.flatten(1).norm(dim=1)
+    assert 0.05 * bound.value < float(stretch.detach().max()) <= bound.value
+    with pytest.raises(InputError, match=r"model\.eval\(\)"):
+        upper(model.train(), (1, 4, 4))
+
+
+def test_a_reshape_that_mixes_samples_is_refused() -> None:
+    class Mixing(nn.Module):
+        def __init__(self, *shape: int) -> None:
+            super().__init__()
+            self.shape = shape
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x.reshape(*self.shape)
+
+    for shape in [(-1, 3), (-1, 12), (3, 2, -1), (30,)]:
+        with pytest.raises((UnknownBoundError, InputError)):
+            upper(Mixing(*shape), (6,))
+    assert upper(Mixing(-1, 6), (6,)).value == 1
 
 
 def test_a_module_used_twice_counts_twice() -> None:

@@ -90,7 +90,8 @@ def gram_upper(gram: Tensor, terms: int, absolute: float, floor: float = 0.0) ->
 
 def _factorise(gram: Tensor, floor: float) -> tuple[float, Tensor, Tensor]:
     """A shift c just above every λ_max, the Cholesky factors of cI − gram, and cI − gram."""
-    top, margin = _largest_eigenvalue(gram), 8 * gram.shape[-1] * U
+    # Where there is a floor, it is tried first: most of a long batch lies below it.
+    top, margin = (0.0 if floor else _largest_eigenvalue(gram)), 8 * gram.shape[-1] * U
     while True:
         shift = max(top * (1 + margin), floor) + TINY
         shifted = -gram
@@ -98,9 +99,11 @@ def _factorise(gram: Tensor, floor: float) -> tuple[float, Tensor, Tensor]:
         factor, failed = torch.linalg.cholesky_ex(shifted)
         if not failed.any():
             return shift, factor, shifted
-        if len(gram) > 1:  # the estimate missed a matrix of the batch
-            top = max(top, float(torch.linalg.eigvalsh(gram[failed != 0])[:, -1].max()))
-        margin *= 8
+        if len(gram) > 1:  # above the floor, or missed by the estimate
+            before, top = top, max(top, _largest_eigenvalue(gram[failed != 0]))
+            margin = margin if top > before else 8 * margin
+        else:
+            margin *= 8
 
 
 def _residual(shifted: Tensor, factor: Tensor) -> float:

@@ -13,6 +13,9 @@ from lipcert.bounds.cholesky import gram_upper
 from lipcert.bounds.rounding import sqrt_up
 from lipcert.types import Shape
 
+# Sides of the Gram matrix up to which it is made at all: half a gigabyte.
+EXACT_SIDE = 8192
+
 # Numbers made at once while the Gram matrix is filled.
 _CHUNK = 1 << 22
 

@@ -7,8 +7,7 @@ Whatever is not understood raises and names the place.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +23,8 @@ from lipcert.bounds.contract import (
     refuse_tampering,
     rule_of,
 )
-from lipcert.bounds.rules.joins import Add, Concatenate
-from lipcert.bounds.rules.shapes import Permute
+from lipcert.bounds.functions import asks_for_size, module_of
+from lipcert.bounds.rules.joins import Add
 from lipcert.errors import InputError, UnknownBoundError
 from lipcert.types import Shape
 
@@ -73,7 +72,7 @@ def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:
     if len(inputs) != 1:
         raise UnknownBoundError(f"model: expected one input, found {len(inputs)}")
     values = {inputs[0].name: shape}
-    calls = [node for node in nodes if node.op not in ("placeholder", "output", "get_attr")]
+    calls = [n for n in nodes if n.op not in ("placeholder", "output", "get_attr") and not asks_for_size(n)]
     steps = tuple(_step(model, node, values) for node in calls)
     (result,) = (node.args[0] for node in nodes if node.op == "output")
     if not isinstance(result, fx.Node) or result.name not in values:
@@ -158,59 +157,15 @@ def _meta_output(module: nn.Module, path: str, input_shapes: Sequence[Shape], ba
 def _refuse_overwritten(nodes: Sequence[fx.Node], steps: Sequence[Step]) -> None:
     """In-place modules are fine where every value is used once; elsewhere they change what others see."""
     overwriting = [step.path for step in steps if getattr(step.module, "inplace", False)]
-    if overwriting and any(len(node.users) != 1 for node in nodes if node.op != "output"):
+    used = [[user for user in node.users if not asks_for_size(user)] for node in nodes if node.op != "output"]
+    if overwriting and any(len(users) != 1 for users in used if users):
         raise UnknownBoundError(f"{overwriting[0]} works in place, in a model where a value is used twice")
 
 
 def _module_of_function(node: fx.Node) -> tuple[nn.Module, tuple[str, ...]]:
     """The module that does what a call in the user's forward does."""
-    convert = _FUNCTIONS.get(node.target if node.op == "call_function" else f"Tensor.{node.target}")
-    try:
-        converted = convert(*node.args, **node.kwargs) if convert else None
-    except TypeError:  # an argument that is not understood, such as torch.add's alpha
-        converted = None
+    converted = module_of(node)
     if converted is None:
         raise UnknownBoundError(f"{node.name}: no Lipschitz rule for {node.format_node()}")
     module, tensors = converted
     return module, tuple(t.name for t in tensors)
-
-
-Converted = tuple[nn.Module, tuple[fx.Node, ...]] | None
-
-
-def _add(a: Any, b: Any) -> Converted:
-    return (Add(), (a, b)) if isinstance(a, fx.Node) and isinstance(b, fx.Node) else None
-
-
-def _cat(tensors: Any, dim: int = 0) -> Converted:
-    if dim == 0 or not all(isinstance(t, fx.Node) for t in tensors):
-        return None
-    return Concatenate(dim), tuple(tensors)
-
-
-def _flatten(x: fx.Node, start_dim: int = 0, end_dim: int = -1) -> Converted:
-    return None if start_dim == 0 else (nn.Flatten(start_dim, end_dim), (x,))
-
-
-def _relu(x: fx.Node, inplace: bool = False) -> Converted:
-    return nn.ReLU(inplace), (x,)
-
-
-def _permute(x: fx.Node, *dims: Any) -> Converted:
-    order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
-    return (Permute(*order), (x,)) if order and order[0] == 0 else None
-
-
-_FUNCTIONS: dict[Any, Callable[..., Converted]] = {
-    operator.add: _add,
-    torch.add: _add,
-    "Tensor.add": _add,
-    torch.cat: _cat,
-    torch.flatten: _flatten,
-    "Tensor.flatten": _flatten,
-    torch.relu: _relu,
-    nn.functional.relu: _relu,
-    "Tensor.relu": _relu,
-    torch.permute: _permute,
-    "Tensor.permute": _permute,
-}

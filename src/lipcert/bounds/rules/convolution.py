@@ -17,15 +17,14 @@ from torch import Tensor, nn
 from lipcert.bounds.cholesky import scale_to_one
 from lipcert.bounds.contract import Proof, rule
 from lipcert.bounds.fourier import circular_norm_upper, dilated, polyphase
-from lipcert.bounds.gram import Operator, operator_norm_upper
+from lipcert.bounds.gram import EXACT_SIDE, Operator, operator_norm_upper
 from lipcert.bounds.power_iteration import LinearMap
 from lipcert.bounds.rounding import ldexp_up, mul_up, sqrt_up
 from lipcert.bounds.rules.linear import dot_roundoff
 from lipcert.types import Shape
 
-# Sides of the Gram matrix up to which the exact prover is used: by itself, and when asked for.
+# Side of the Gram matrix up to which the exact prover is used without being asked for.
 _AUTO_SIDE = 2048
-_EXACT_SIDE = 8192
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ def convolution_upper(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
     if scaled is None:
         return Proof(0.0, "known")
     operator = _operator(scaled, geometry)
-    limit = {"auto": _AUTO_SIDE, "exact": _EXACT_SIDE, "fast": 0}[effort]
+    limit = {"auto": _AUTO_SIDE, "exact": EXACT_SIDE, "fast": 0}[effort]
     if operator.side <= limit:
         return Proof(ldexp_up(operator_norm_upper(operator), exponent), "gram")
     return Proof(ldexp_up(_fourier(scaled, geometry), exponent), "fourier")

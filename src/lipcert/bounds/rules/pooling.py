@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from lipcert.bounds.contract import Constant, rule
+from lipcert.bounds.contract import Constant, Proof, rule
+from lipcert.bounds.gram import EXACT_SIDE, Operator, operator_norm_upper
 from lipcert.bounds.rounding import mul_up, sqrt_up, up
 from lipcert.bounds.rules.linear import dot_roundoff
 from lipcert.errors import UnknownBoundError
@@ -47,6 +49,25 @@ class MaxPoolRule(Constant):
         return 1.0 if windows == 1 else sqrt_up(float(windows))
 
 
+def _uneven(module: Any) -> bool:
+    """Whether windows at the edge are divided by another number than the rest."""
+    padded = any(p for (p,) in _axes(module, "padding"))
+    override = getattr(module, "divisor_override", None)
+    return not override and bool(module.ceil_mode or (padded and not module.count_include_pad))
+
+
+def _averaging(module: nn.Module, shape: Shape) -> Operator:
+    origin = torch.zeros(1, *shape, dtype=torch.float64)
+
+    def adjoint(y: Tensor) -> Tensor:
+        back: Tensor = torch.func.vjp(module, origin.expand(len(y), *shape))[1](y)[0]
+        return back
+
+    window = math.prod(k for (k,) in _axes(module, "kernel_size"))
+    output = tuple(module(origin).shape[1:])
+    return Operator(shape, output, module, adjoint, module, adjoint, terms=window + 4)
+
+
 @rule(
     nn.AvgPool1d,
     nn.AvgPool2d,
@@ -56,24 +77,32 @@ class MaxPoolRule(Constant):
         lambda: (nn.AvgPool2d(3, stride=2, padding=1), (2, 7, 7)),
         lambda: (nn.AvgPool2d(4, divisor_override=4), (1, 8, 8)),
         lambda: (nn.AvgPool2d((2, 3), stride=1), (1, 5, 5)),
+        lambda: (nn.AvgPool2d(3, stride=2, padding=1, count_include_pad=False), (2, 6, 5)),
+        lambda: (nn.AvgPool2d(3, stride=2, ceil_mode=True), (1, 6, 6)),
     ],
 )
 class AvgPoolRule(Constant):
     r"""$\prod \sqrt{\lceil k/s \rceil / k}$, times window/divisor: √(‖A‖₁‖A‖_∞) of the averaging matrix."""
 
     def constant(self, module: Any, shape: Shape | None) -> float:
-        """At most 1 unless the divisor is smaller than the window."""
-        padded = any(p for (p,) in _axes(module, "padding"))
-        if module.ceil_mode or (padded and not module.count_include_pad):
-            raise NotImplementedError(
-                "average pooling with ceil_mode or count_include_pad=False: no prover yet"
-            )
-        window, square = 1, 1.0
+        """At most 1, unless the divisor is smaller than the window or edges are averaged differently."""
+        windows, window = 1, 1
         for k, s in _axes(module, "kernel_size", "stride"):
             window *= k
-            square = mul_up(square, up(-(-k // s) / k))
-        divisor = getattr(module, "divisor_override", None) or window
-        return mul_up(sqrt_up(square), up(window / abs(divisor)))
+            windows *= -(-k // s)
+        if _uneven(module):
+            return sqrt_up(float(windows))  # rows sum to 1, columns to at most the number of windows
+        divisor = abs(getattr(module, "divisor_override", None) or window)
+        return mul_up(sqrt_up(up(windows / window)), up(window / divisor))
+
+    def upper(self, module: Any, shape: Shape, effort: str) -> Proof:
+        """By the formula, or exactly where edges are averaged differently."""
+        if not _uneven(module) or effort == "fast":
+            return super().upper(module, shape, effort)
+        operator = _averaging(module, shape)
+        if operator.side > EXACT_SIDE:
+            return super().upper(module, shape, effort)
+        return Proof(operator_norm_upper(operator), "gram")
 
     def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """A sum of k² entries and one division."""

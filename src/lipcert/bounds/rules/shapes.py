@@ -23,9 +23,22 @@ class Permute(nn.Module):
         return x.permute(self.order)
 
 
+class Reshape(nn.Module):
+    """Another shape for every sample."""
+
+    def __init__(self, *shape: int) -> None:
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The reshaped batch."""
+        return x.reshape(x.shape[0], *self.shape)
+
+
 register(
     Constant(1.0),
     Permute,
+    Reshape,
     nn.Identity,
     nn.Flatten,
     nn.Unflatten,
@@ -36,6 +49,7 @@ register(
     nn.ChannelShuffle,
     examples=[
         lambda: (Permute(0, 3, 1, 2), (2, 3, 4)),
+        lambda: (Reshape(3, -1), (2, 6)),
         lambda: (nn.Identity(), (5,)),
         lambda: (nn.Flatten(), (2, 3, 3)),
         lambda: (nn.Unflatten(1, (2, 3)), (6,)),
