@@ -17,6 +17,7 @@ ORDER = [
     "atomic",
     "registry",
     "environment",
+    "hashing",
     "bounds",
     "nn",
     "losses",

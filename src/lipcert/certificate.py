@@ -177,12 +177,12 @@ def certified_accuracy(
     right = certificate.prediction == labels.cpu()
     counts = [int((right & (certificate.at(r) if r else right)).sum()) for r in radii]
     return [
-        CertifiedAccuracy(r, count, len(labels), _interval(count, len(labels)))
+        CertifiedAccuracy(r, count, len(labels), binomial_interval(count, len(labels)))
         for r, count in zip(radii, counts, strict=True)
     ]
 
 
-def _interval(count: int, total: int) -> tuple[float, float]:
+def binomial_interval(count: int, total: int) -> tuple[float, float]:
     """Clopper-Pearson, 95 %."""
     interval = binomtest(count, total).proportion_ci(method="exact")
     return float(interval.low), float(interval.high)

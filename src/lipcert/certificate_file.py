@@ -1,37 +1,70 @@
-"""What a certificate says, as plain data: proved bounds, and certified accuracies with their counts."""
+"""What a certificate says, as plain data, and whether it holds.
+
+The file names the weights and the data by their hashes, gives every layer's proved bound, and the
+certified accuracies with their counts. `verify` proves and counts again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from lipcert.certificate import CertifiedAccuracy, Certifier, Rounding, certified_accuracy
+from torch import nn
+
+from lipcert.certificate import (
+    CertifiedAccuracy,
+    Certifier,
+    Rounding,
+    binomial_interval,
+    certified_accuracy,
+    certifier,
+)
 from lipcert.data import Dataset
 from lipcert.environment import environment
+from lipcert.errors import InputError
+from lipcert.hashing import tensors_sha256
+
+# Another machine's sums may differ in the last bits; a proof is repeated to this precision.
+_SAME = 1e-9
 
 
 def describe(
-    certifier: Certifier, splits: Mapping[str, Dataset], radii: Sequence[float], rounding: Rounding
+    model: nn.Module,
+    prover: Certifier,
+    source: Mapping[str, Any],
+    splits: Mapping[str, Dataset],
+    radii: Sequence[float],
+    rounding: Rounding,
 ) -> dict[str, Any]:
-    """Certify every split; the result is ready for JSON."""
+    """Certify every split of the data that `source` names; the result is ready for JSON."""
     return {
         "format": 1,
         "environment": environment(),
+        "model_sha256": tensors_sha256(model.state_dict()),
         "rounding": rounding,
-        "k_features": certifier.bound.value,
-        "k_f": certifier.k_f,
-        "layers": [asdict(layer) for layer in certifier.bound.layers],
-        "splits": {name: _accuracies(certifier, data, radii, rounding) for name, data in splits.items()},
+        "k_features": prover.bound.value,
+        "k_f": prover.k_f,
+        "layers": [asdict(layer) for layer in prover.bound.layers],
+        "data": dict(source),
+        "splits": {name: _accuracies(prover, data, radii, rounding) for name, data in splits.items()},
     }
 
 
 def _accuracies(
-    certifier: Certifier, data: Dataset, radii: Sequence[float], rounding: Rounding
+    prover: Certifier, data: Dataset, radii: Sequence[float], rounding: Rounding
 ) -> dict[str, Any]:
-    certificate = certifier(data.x, rounding)
+    certificate = prover(data.x, rounding)
     clean, *certified = certified_accuracy(certificate, data.y, [0.0, *radii])
-    return {"samples": len(data), "clean": _row(clean), "certified": [_row(c) for c in certified]}
+    return {
+        "sha256": tensors_sha256({"x": data.x, "y": data.y}),
+        "samples": len(data),
+        "clean": _row(clean),
+        "certified": [_row(c) for c in certified],
+    }
 
 
 def _row(accuracy: CertifiedAccuracy) -> dict[str, Any]:
@@ -41,3 +74,99 @@ def _row(accuracy: CertifiedAccuracy) -> dict[str, Any]:
         "value": accuracy.value,
         "interval": list(accuracy.interval),
     }
+
+
+_PARTS: dict[str, type] = {
+    "model_sha256": str,
+    "rounding": str,
+    "k_features": float,
+    "k_f": float,
+    "layers": list,
+    "data": dict,
+    "splits": dict,
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One statement of a certificate: True it holds, False it does not, None it was not checked."""
+
+    statement: str
+    holds: bool | None
+
+
+def read_certificate(path: Path) -> dict[str, Any]:
+    """The certificate in a file, with everything `verify` needs."""
+    try:
+        claim = json.loads(path.read_text())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise InputError(f"{path}: cut short, or not JSON") from None
+    if not isinstance(claim, dict):
+        raise InputError(f"{path}: not a lipcert certificate")
+    for key, kind in _PARTS.items():
+        if not isinstance(claim.get(key), kind):
+            raise InputError(f"{path}: not a lipcert certificate ({key} is missing or of the wrong kind)")
+    return claim
+
+
+def verify(
+    claim: Mapping[str, Any], model: nn.Module, input_shape: Sequence[int], splits: Mapping[str, Dataset]
+) -> list[Check]:
+    """Prove the bounds again from the weights, and count again on the splits that are given."""
+    try:
+        return list(_checks(claim, model, input_shape, splits))
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError, AttributeError) as error:
+        raise InputError(
+            f"certificate: something in it is missing or of the wrong kind ({error!r})"
+        ) from None
+
+
+def _checks(
+    claim: Mapping[str, Any], model: nn.Module, input_shape: Sequence[int], splits: Mapping[str, Dataset]
+) -> Iterator[Check]:
+    same_weights = tensors_sha256(model.state_dict()) == claim["model_sha256"]
+    yield Check("the weights are those of the certificate", same_weights)
+    prover = certifier(model, input_shape)
+    layers = [asdict(layer) for layer in prover.bound.layers]
+    yield Check("the layers are those of the certificate", _outline(layers) == _outline(claim["layers"]))
+    for mine, theirs in zip(layers, claim["layers"], strict=False):
+        yield Check(f"{mine['path']}: K ≤ {theirs['upper']:.9g}", _same(mine["upper"], theirs["upper"]))
+    for name, value in (("k_features", prover.bound.value), ("k_f", prover.k_f)):
+        yield Check(f"{name} ≤ {claim[name]:.9g}", _same(value, claim[name]))
+    for name, split in claim["splits"].items():
+        yield Check(f"{name}: values and intervals follow from the counts", _consistent(split))
+        if name not in splits:
+            yield Check(f"{name}: counts", None)
+            continue
+        radii = [row["radius"] for row in split["certified"]]
+        again = _accuracies(prover, splits[name], radii, claim["rounding"])
+        yield Check(f"{name}: the data is that of the certificate", again["sha256"] == split["sha256"])
+        for row, counted in zip(_rows(split), _rows(again), strict=True):
+            statement = f"{name}: {row['count']} of {split['samples']} at radius {row['radius']:.4g}"
+            yield Check(statement, row["count"] == counted["count"] and again["samples"] == split["samples"])
+
+
+def _outline(layers: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, tuple[int, ...]]]:
+    return [(layer["path"], layer["kind"], tuple(layer["shape"])) for layer in layers]
+
+
+def _rows(split: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [split["clean"], *split["certified"]]
+
+
+def _consistent(split: Mapping[str, Any]) -> bool:
+    total = split["samples"]
+    return all(
+        0 <= row["count"] <= total
+        and row["value"] == row["count"] / total
+        and all(map(_same, row["interval"], binomial_interval(row["count"], total)))
+        for row in _rows(split)
+    )
+
+
+def _same(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=_SAME)

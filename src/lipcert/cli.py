@@ -74,6 +74,27 @@ def certify(
 
 
 @app.command()
+def verify(
+    certificate: Annotated[Path, typer.Argument(help="A certificate.json.")],
+    model: Annotated[str, typer.Argument(help="The run directory or .safetensors file it speaks of.")],
+    data: Annotated[
+        str | None, typer.Option(help="Root of the data, to count again; `.` for generated data.")
+    ] = None,
+) -> None:
+    """Prove a certificate again from the weights; exit status 1 if anything in it does not hold.
+
+    Example: lipcert verify runs/moons-cll/certificate.json runs/moons-cll --data .
+    """
+    from lipcert.recipes.certifying import verify_file
+    from lipcert.report.tables import check_table
+
+    checks = verify_file(certificate, model, data)
+    _print(check_table(checks))
+    if any(check.holds is False for check in checks):
+        sys.exit(1)
+
+
+@app.command()
 def inspect(
     model: Annotated[str, typer.Argument(help="A run directory or a .safetensors file.")],
     effort: Annotated[str, typer.Option(help="auto, exact or fast.")] = "auto",

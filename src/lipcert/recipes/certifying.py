@@ -1,13 +1,14 @@
-"""A trained model certified once more: other splits, other radii."""
+"""A trained model certified once more, and certificates checked."""
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
 
 from lipcert.certificate import RADII, Rounding, certifier
-from lipcert.certificate_file import describe
-from lipcert.data import Dataset, load
+from lipcert.certificate_file import Check, describe, read_certificate, verify
+from lipcert.data import DATASETS, Dataset, load
 from lipcert.data.base import Split
 from lipcert.errors import InputError
 from lipcert.models import load as load_model
@@ -24,26 +25,45 @@ def certify_model(
     if split not in get_args(Split):
         raise InputError(f"--split: expected {', '.join(get_args(Split))}, got {split!r}")
     card = read_card(model_file(source))
-    data, default_radii = _data(source, data_name, split)
+    data, described, default_radii = _data(source, data_name, split)
     if data.input_shape != card.input_shape or len(data.classes) != card.num_classes:
         raise InputError(
             f"{source}: made for inputs {card.input_shape} and {card.num_classes} classes, "
             f"the data has {data.input_shape} and {len(data.classes)}"
         )
     chosen = _parse_radii(radii) if radii else default_radii
-    prover = certifier(load_model(source), card.input_shape)
-    return describe(prover, {split: data}, chosen, rounding)  # type: ignore[arg-type]
+    model = load_model(source)
+    prover = certifier(model, card.input_shape)
+    return describe(model, prover, described, {split: data}, chosen, rounding)  # type: ignore[arg-type]
 
 
-def _data(source: str, name: str | None, split: Any) -> tuple[Dataset, tuple[float, ...]]:
+def verify_file(certificate: Path, source: str, root: str | None) -> list[Check]:
+    """Every statement of a certificate file, checked against a model and, with a root, its data."""
+    claim = read_certificate(certificate)
+    card = read_card(model_file(source))
+    splits = {} if root is None else {split: _claimed_data(claim, split, root) for split in claim["splits"]}
+    return verify(claim, load_model(source), card.input_shape, splits)
+
+
+def _claimed_data(claim: dict[str, Any], split: Any, root: str) -> Dataset:
+    described = dict(claim["data"])
+    if "root" in signature(DATASETS[described["name"]].constructor).parameters:
+        described["root"] = root
+    try:
+        return load(described.pop("name"), split=split, **described)
+    except TypeError as error:
+        raise InputError(f"certificate: data: {error}") from None
+
+
+def _data(source: str, name: str | None, split: Any) -> tuple[Dataset, dict[str, Any], tuple[float, ...]]:
     """The data and radii of the run, or the named data at the usual radii."""
     recipe_file = Path(source) / "recipe.yaml"
     if name is not None:
-        return load(name, split=split), RADII
+        return load(name, split=split), {"name": name}, RADII
     if not recipe_file.is_file():
         raise InputError(f"{source}: a model file alone names no data; give --data")
     recipe = read_recipe(str(recipe_file))
-    return recipe.make_data(split), recipe.certify.radii
+    return recipe.make_data(split), recipe.data.model_dump(mode="json"), recipe.certify.radii
 
 
 def _parse_radii(text: str) -> tuple[float, ...]:

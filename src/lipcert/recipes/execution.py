@@ -58,7 +58,14 @@ def _findings(recipe: Recipe, plan: Plan, seconds: float) -> dict[str, Any]:
     splits: dict[str, Dataset] = {split: recipe.make_data(split) for split in recipe.certify.splits}
     loss = plan.loss_at(1.0)
     return {
-        **describe(prover, splits, recipe.certify.radii, recipe.certify.rounding),
+        **describe(
+            plan.model,
+            prover,
+            recipe.data.model_dump(mode="json"),
+            splits,
+            recipe.certify.radii,
+            recipe.certify.rounding,
+        ),
         "recipe": recipe.name,
         "seed": recipe.seed,
         "loss": {"name": recipe.loss.name, "eps": _number(loss, "eps"), "slack": _number(loss, "slack")},

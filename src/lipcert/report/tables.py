@@ -8,6 +8,7 @@ from typing import Any
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
+from lipcert.certificate_file import Check
 from lipcert.report.rows import Row, row_of
 from lipcert.train.rundir import RunDirectory
 
@@ -68,6 +69,19 @@ def markdown_table(rows: Sequence[Row]) -> str:
 def run_table(runs: Sequence[RunDirectory]) -> Table:
     """Finished runs side by side."""
     return rich_table([row_of(run) for run in runs])
+
+
+def check_table(checks: Sequence[Check]) -> Table:
+    """The statements of a certificate and whether they hold."""
+    failed = sum(check.holds is False for check in checks)
+    unchecked = sum(check.holds is None for check in checks)
+    verdict = f"{failed} statements do NOT hold" if failed else "everything that was checked holds"
+    table = Table("statement", "holds", title=verdict)
+    if unchecked:
+        table.caption = "the accuracies were not checked: give --data"
+    for check in checks:
+        table.add_row(check.statement, {True: "yes", False: "NO", None: "not checked"}[check.holds])
+    return table
 
 
 def certificate_table(findings: dict[str, Any]) -> Table:

@@ -1,0 +1,25 @@
+"""Fingerprints of tensors: the same for the same numbers, whatever file they came from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+
+def tensors_sha256(tensors: Mapping[str, Tensor]) -> str:
+    """Of names, types, shapes and every bit of the values, in the order of the names.
+
+    Example:
+        >>> a = tensors_sha256({"w": torch.zeros(2)})
+        >>> a == tensors_sha256({"w": -torch.zeros(2)})  # the sign of zero is a bit, too
+        False
+    """
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
