@@ -25,8 +25,9 @@ from lipcert.errors import InputError
 # Below this side a full eigenvalue solve is quicker than Lanczos iterations.
 _DENSE_SOLVE = 512
 
-# Side of the blocks in which a large residual is made, from the lower triangles alone.
+# Side of the blocks in which a residual is made, from the lower triangles alone: of one matrix, of a batch.
 _BLOCK = 512
+_BATCH_BLOCK = 64
 
 
 def spectral_norm_upper(matrix: Tensor) -> float:
@@ -64,8 +65,10 @@ def scale_to_one(a: Tensor) -> tuple[Tensor | None, int]:
 
 def nu(x: Tensor) -> float:
     """An upper bound of ‖|X|‖₂², the largest of a batch: min(‖X‖_F², ‖X‖₁‖X‖_∞), which `SAFETY` rounds up."""
+    frobenius = torch.linalg.vector_norm(x, dim=(-2, -1)) ** 2
+    if x.ndim == 3 and len(x) > 1:  # small matrices, many of them: the rest would cost more than it gains
+        return float(frobenius.max())
     x = x.abs()
-    frobenius = (x * x).sum((-2, -1))
     return float(torch.minimum(frobenius, x.sum(-2).amax(-1) * x.sum(-1).amax(-1)).max())
 
 
@@ -108,15 +111,12 @@ def _factorise(gram: Tensor, floor: float) -> tuple[float, Tensor, Tensor]:
 
 def _residual(shifted: Tensor, factor: Tensor) -> float:
     """‖shifted − factor·factorᵀ‖_∞, the largest of the batch."""
-    n = factor.shape[-1]
-    if n <= _BLOCK:
-        residual = _symmetric_abs(shifted - factor @ factor.mT)
-        return float(residual.sum(-1).max())
+    n, side = factor.shape[-1], _BLOCK if len(factor) == 1 else _BATCH_BLOCK
     sums = factor.new_zeros(factor.shape[:-1])  # (F, n) of absolute values, row by row
-    for i in range(0, n, _BLOCK):
-        for j in range(0, i + 1, _BLOCK):
-            rows, columns = slice(i, i + _BLOCK), slice(j, j + _BLOCK)
-            end = min(j + _BLOCK, n)  # beyond it the factor's rows j are zero
+    for i in range(0, n, side):
+        for j in range(0, i + 1, side):
+            rows, columns = slice(i, i + side), slice(j, j + side)
+            end = min(j + side, n)  # beyond it the factor's rows j are zero
             block = shifted[:, rows, columns] - factor[:, rows, :end] @ factor[:, columns, :end].mT
             block = _symmetric_abs(block) if i == j else block.abs()
             sums[:, rows] += block.sum(-1)
@@ -148,7 +148,7 @@ def _likely_largest(gram: Tensor) -> Tensor:
     """The four matrices of the batch in which a short power iteration grows most."""
     v = torch.ones(gram.shape[0], gram.shape[-1], 1, dtype=gram.dtype)
     v += 0.5 * torch.cos(torch.arange(gram.shape[-1], dtype=gram.dtype))[:, None]
-    for _ in range(24):
+    for _ in range(8):
         v = gram @ v
         v = v / torch.linalg.vector_norm(v, dim=1, keepdim=True).clamp_min(TINY)
     growth = torch.linalg.vector_norm(gram @ v, dim=(1, 2))

@@ -27,6 +27,7 @@ _OURS = (
     "checkpoints",
     "model.safetensors",
     "certificate.json",
+    "tightness.json",
     "figures",
     "tensorboard",
 )

@@ -1,0 +1,88 @@
+"""Lower bounds of the Lipschitz constant, witnessed by two points; the quotient to K is the tightness."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.bounds.bounded import binary_as_two
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Two inputs between which f_j − f_i changes by `lower` per unit of distance, in float64."""
+
+    lower: float
+    x1: Tensor
+    x2: Tensor
+    i: int
+    j: int
+
+
+def quotients(model: Callable[[Tensor], Tensor], x1: Tensor, x2: Tensor) -> Tensor:
+    r"""The slope of f_j − f_i between two points for every i, j = argmax f(x₁): (B, N); 0 where x₁ = x₂.
+
+    $$ |(f_j - f_i)(x_1) - (f_j - f_i)(x_2)| / \|x_1 - x_2\| $$
+    """
+    f1, f2 = binary_as_two(model(x1)), binary_as_two(model(x2))
+    j = f1.argmax(dim=1, keepdim=True)
+    change = (f1.gather(1, j) - f1) - (f2.gather(1, j) - f2)  # (B, N)
+    distance = (x1 - x2).flatten(1).norm(dim=1, keepdim=True)
+    apart = distance > 0
+    return torch.where(apart, change.abs() / torch.where(apart, distance, 1.0), 0.0)
+
+
+def search(
+    model: nn.Module,
+    x1: Tensor,
+    x2: Tensor,
+    steps: int,
+    lr: float = 3e-4,
+    limits: tuple[float, float] | None = None,
+) -> Witness:
+    """Adam on both points of every pair; the best pair met on the way, its value taken again in float64."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    for p in parameters:
+        p.requires_grad_(False)
+    try:
+        best = _ascend(model, x1, x2, steps, lr, limits)
+    finally:
+        for p in parameters:
+            p.requires_grad_(True)
+    return _witness(model, *best)
+
+
+def _ascend(
+    model: nn.Module, x1: Tensor, x2: Tensor, steps: int, lr: float, limits: tuple[float, float] | None
+) -> tuple[Tensor, Tensor]:
+    a, b = (x.detach().clone().requires_grad_() for x in (x1, x2))
+    optimizer = torch.optim.Adam([a, b], lr=lr)
+    top, best = -1.0, (x1[:1].clone(), x2[:1].clone())
+    for step in range(steps + 1):
+        values = quotients(model, a, b).amax(dim=1)  # (B,)
+        value, index = values.detach().max(dim=0)
+        if float(value) > top:
+            top, best = float(value), (a.detach()[index][None].clone(), b.detach()[index][None].clone())
+        if step == steps:
+            break
+        a.grad, b.grad = torch.autograd.grad(-values.sum(), [a, b])
+        optimizer.step()
+        if limits is not None:
+            with torch.no_grad():
+                a.clamp_(*limits)
+                b.clamp_(*limits)
+    return best
+
+
+@torch.no_grad()
+def _witness(model: nn.Module, x1: Tensor, x2: Tensor) -> Witness:
+    """The pair as float64 sees it, from a copy of the model."""
+    exact = copy.deepcopy(model).double()
+    x1, x2 = x1.double(), x2.double()
+    values = quotients(exact, x1, x2)[0]
+    j = int(binary_as_two(exact(x1)).argmax())
+    return Witness(float(values.max()), x1[0], x2[0], int(values.argmax()), j)

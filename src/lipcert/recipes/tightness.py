@@ -1,0 +1,79 @@
+"""How close a proved constant is to the truth: a witnessed lower bound over the proved upper one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.progress import track
+
+from lipcert.atomic import write_json
+from lipcert.bounds.witness import Witness, search
+from lipcert.certificate import certifier
+from lipcert.environment import environment
+from lipcert.errors import InputError, LipcertError
+from lipcert.hashing import tensors_sha256
+from lipcert.models import load
+from lipcert.recipes.reading import read_recipe
+
+# The paper's search, and one for a laptop.
+BUDGETS = {"full": (4000, 1000), "cpu": (256, 200), "smoke": (32, 5)}
+
+_PAIRS_AT_ONCE = 256
+
+
+def measure(run: Path, budget: str = "full", seed: int = 0, quiet: bool = True) -> dict[str, Any]:
+    """Search pair by pair from the training data; finished batches are kept in the run's tightness.json."""
+    if budget not in BUDGETS:
+        raise InputError(f"--budget: expected one of {', '.join(BUDGETS)}, got {budget!r}")
+    if not (run / "recipe.yaml").is_file():
+        raise InputError(f"{run}: tightness is searched from training data: give a run directory")
+    pairs, steps = BUDGETS[budget]
+    model, data = load(run), read_recipe(str(run / "recipe.yaml")).make_data("train")
+    x = data.x.to(next(model.parameters()).dtype)
+    limits = (0.0, 1.0) if float(x.min()) >= 0 and float(x.max()) <= 1 else None
+    found = _begin(
+        run, budget, seed, tensors_sha256(model.state_dict()), certifier(model, data.input_shape).k_f
+    )
+    batches = range(0, pairs, _PAIRS_AT_ONCE)
+    for batch in track(batches[found["batches"] :], "tightness", transient=True, disable=quiet):
+        generator = torch.Generator().manual_seed(seed * 1_000_003 + batch)
+        index = torch.randint(len(x), (2, min(_PAIRS_AT_ONCE, pairs - batch)), generator=generator)
+        _note(found, search(model, x[index[0]], x[index[1]], steps, limits=limits))
+        write_json(run / "tightness.json", found)
+    return found
+
+
+def _begin(run: Path, budget: str, seed: int, weights: str, upper: float) -> dict[str, Any]:
+    """What an interrupted search of the same weights found so far, or nothing yet."""
+    pairs, steps = BUDGETS[budget]
+    asked = {"budget": budget, "pairs": pairs, "steps": steps, "seed": seed, "model_sha256": weights}
+    path = run / "tightness.json"
+    if path.is_file():
+        try:
+            earlier: dict[str, Any] = json.loads(path.read_text())
+        except ValueError:
+            raise InputError(f"{path}: cut short, or not JSON; remove it to search anew") from None
+        if asked.items() <= earlier.items():
+            return earlier
+    begun = {"batches": 0, "lower": 0.0, "upper": upper, "tightness": 0.0}
+    return {**asked, **begun, "environment": environment()}
+
+
+def _note(found: dict[str, Any], witness: Witness) -> None:
+    """Keep the best witness; one above the proved constant would disprove it."""
+    if witness.lower > found["upper"]:
+        raise LipcertError(
+            f"a pair of points stretches by {witness.lower}, above the proved {found['upper']}"
+        )
+    found["batches"] += 1
+    if witness.lower > found["lower"]:
+        found["lower"], found["tightness"] = witness.lower, witness.lower / found["upper"]
+        found["witness"] = {
+            "x1": witness.x1.tolist(),
+            "x2": witness.x2.tolist(),
+            "i": witness.i,
+            "j": witness.j,
+        }
