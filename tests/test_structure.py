@@ -23,6 +23,7 @@ ORDER = [
     "losses",
     "models",
     "data",
+    "evaluation",
     "certificate",
     "certificate_file",
     "train",

@@ -22,13 +22,15 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from lipcert.bounds.bounded import binary_as_two, binary_rows, checked_classes
-from lipcert.bounds.graph import Program, trace
+from lipcert.bounds.contract import sample_norm
+from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import Bound, Effort, prove
 from lipcert.bounds.rounding import SAFETY, TINY, TINY_ROOT, U, gamma
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
+from lipcert.evaluation import FLOAT32, LONGEST, TINY32, Deployed, Evaluation, evaluate, plain
 from lipcert.types import pairwise_distance
 
-Rounding = Literal["float64", "ignored"]
+Rounding = Literal["float64", "float32", "ignored"]
 
 # The evaluation radii of the field.
 RADII = (36 / 255, 72 / 255, 108 / 255)
@@ -70,6 +72,7 @@ class Certifier:
 
     def __init__(self, model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> None:
         _refuse_half_precision(model)
+        self._float32 = all(p.dtype == torch.float32 for p in [*model.parameters()])
         self._model = model
         self._fingerprint = _fingerprint(model)
         program = trace(_frozen_copy(model), input_shape)
@@ -98,14 +101,17 @@ class Certifier:
     @torch.no_grad()
     def logits(self, x: Tensor) -> Tensor:
         """The float64 logits that certificates are about: (B, N)."""
-        features, _ = _evaluate(self._features, self.bound, self._checked(x), "ignored")
-        return self._head(features)
+        return self._head(plain(self._features, self._checked(x)))
 
     @torch.no_grad()
     def __call__(self, x: Tensor, rounding: Rounding = "float64", batch_size: int = 4096) -> Certificate:
         """Predictions and radii of a batch (B, ...), evaluated in float64."""
         if rounding not in get_args(Rounding):
             raise InputError(f"rounding: expected one of {', '.join(get_args(Rounding))}, got {rounding!r}")
+        if rounding == "float32" and not self._float32:
+            raise InputError(
+                "rounding: float32 speaks of a network with float32 weights, this one has others"
+            )
         x = self._checked(x)
         parts = [self._batch(x[i : i + batch_size], rounding) for i in range(0, len(x), batch_size)]
         prediction, radius, rival = (torch.cat(column) for column in zip(*parts, strict=True))
@@ -126,13 +132,19 @@ class Certifier:
         return x.detach().to("cpu", torch.float64)
 
     def _batch(self, x: Tensor, rounding: Rounding) -> tuple[Tensor, Tensor, Tensor]:
-        features, error = _evaluate(self._features, self.bound, x, rounding)
-        logits = self._head(features)  # (B, N)
+        if rounding == "ignored":
+            at_x = Evaluation(plain(self._features, x), x.new_zeros(len(x)))
+        else:
+            at_x = evaluate(self._features, self.bound, x, float32=rounding == "float32")
+        logits = self._head(at_x.features)  # (B, N)
         top = logits.argmax(dim=1)  # (B,)
-        margin = self._head.margin(logits, top)  # (B, N)
-        if rounding == "float64":
-            margin = margin - self._head.margin_error(features, error, top, margin)
-        radius, rival = _radius(margin, self.pairs[top], top)
+        margin, constants = self._head.margin(logits, top), self.pairs[top]  # (B, N)
+        if rounding != "ignored":
+            margin = margin - self._head.margin_error(at_x, top, margin)
+        if at_x.deployed is not None:
+            lost, growing = self._head.float32_error(at_x, at_x.deployed, top)
+            margin, constants = margin - lost, constants + growing
+        radius, rival = _radius(margin, constants, top)
         finite = torch.isfinite(logits).all(dim=1)
         radius = torch.where(finite & torch.isfinite(x).flatten(1).all(dim=1), radius, 0.0)
         return torch.where(finite, top, -1), radius, rival
@@ -219,36 +231,48 @@ class _Head:
         same = (self.spread[top] == 0) & torch.isfinite(computed)
         return torch.where(same, known, computed)
 
-    def margin_error(self, features: Tensor, error: Tensor, top: Tensor, margin: Tensor) -> Tensor:
+    def margin_error(self, at_x: Evaluation, top: Tensor, margin: Tensor) -> Tensor:
         r"""How far each computed f_i − f_j may be above the exact one: (B, N).
 
         $$ e_{ij} = \|w_i - w_j\| E + \gamma_{d+1} [(|w_i| + |w_j|)|x| + |b_i| + |b_j|] + 4u|f_i - f_j| $$
 
         Four units for the difference of the logits and that of margin and error.
         """
-        if features.shape[1] != self.rows.shape[1]:
+        dot = gamma(self.length + 1) * self._sizes(at_x.features, top) + (self.length + 1) * TINY
+        return SAFETY * (self.spread[top] * at_x.error[:, None] + dot + 4 * U * margin.abs())
+
+    def float32_error(self, at_x: Evaluation, deployed: Deployed, top: Tensor) -> tuple[Tensor, Tensor]:
+        r"""What float32 may take from a margin anywhere within r: a_ij + b_ij·r, both (B, N).
+
+        $$ \|w_i - w_j\| E^{32} + \gamma^{32}_{d+1} [(|w_i|+|w_j|)|x| + |b_i|+|b_j|
+           + (\|w_i\|+\|w_j\|)(E + Pr + E^{32})], \qquad E^{32} = a + br $$
+        """
+        if self.length > LONGEST:
+            raise InputError(f"the head sums {self.length} products, more than float32 certificates cover")
+        unit = FLOAT32 * gamma(self.length + 1)
+        spread, lengths = self.spread[top], self.lengths[top][:, None] + self.lengths  # (B, N)
+        a, b = deployed.a[:, None], deployed.b[:, None]
+        underflow = 2 * (self.length + 1) * TINY32
+        lost = spread * a + unit * (self._sizes(at_x.features, top) + lengths * (at_x.error[:, None] + a))
+        growing = spread * b + unit * lengths * (deployed.lipschitz + b)
+        return SAFETY * (lost + underflow), SAFETY * growing
+
+    @property
+    def length(self) -> int:
+        """D."""
+        return self.rows.shape[1]
+
+    @property
+    def lengths(self) -> Tensor:
+        """‖w_i‖, from above: (N,)."""
+        return SAFETY * sample_norm(self.rows)
+
+    def _sizes(self, features: Tensor, top: Tensor) -> Tensor:
+        """(|w_i| + |w_j|)·|x| + |b_i| + |b_j| for i = top: (B, N)."""
+        if features.shape[1] != self.length:
             features = binary_as_two(features)  # a single logit without a linear head
-        size = features.abs() @ self.rows.abs().T + self.bias.abs()  # (B, N)
-        size = size + size.gather(1, top[:, None])
-        dot = gamma(self.rows.shape[1] + 1) * size + (self.rows.shape[1] + 1) * TINY
-        return SAFETY * (self.spread[top] * error[:, None] + dot + 4 * U * margin.abs())
-
-
-def _evaluate(program: Program, bound: Bound, x: Tensor, rounding: Rounding) -> tuple[Tensor, Tensor]:
-    """The float64 features of x, and a bound E of their L2 distance from the exact ones: (B,).
-
-    $$ E_l = \\sigma_l E_{l-1} + \\text{roundoff of layer } l $$
-    """
-    values, errors = {program.source: x}, {program.source: x.new_zeros(x.shape[0])}
-    for step, layer in zip(program.steps, bound.layers, strict=True):
-        inputs = [values[i] for i in step.inputs]
-        output = step.module.forward(*inputs)  # not through hooks
-        carried = layer.upper * step.rule.join_errors([errors[i] for i in step.inputs])
-        values[step.name] = output
-        if rounding == "float64":
-            carried = SAFETY * (carried + step.rule.roundoff(step.module, inputs, output))
-        errors[step.name] = carried
-    return values[program.result], errors[program.result]
+        size = features.abs() @ self.rows.abs().T + self.bias.abs()
+        return size + size.gather(1, top[:, None])
 
 
 def _radius(margin: Tensor, constants: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:

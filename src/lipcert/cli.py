@@ -54,7 +54,7 @@ def certify(
     ] = None,
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
     radii: Annotated[str | None, typer.Option(help="Comma-separated.", show_default="the run's")] = None,
-    rounding: Annotated[str, typer.Option(help="float64 or ignored.")] = "float64",
+    rounding: Annotated[str, typer.Option(help="float64, float32 (as deployed) or ignored.")] = "float64",
     output: Annotated[Path | None, typer.Option(help="Write the certificate here, as JSON.")] = None,
 ) -> None:
     """Prove the bounds of a trained model and certify a split of its data.

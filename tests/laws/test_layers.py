@@ -136,6 +136,17 @@ def test_rounding_stays_within_its_bound(name: str) -> None:
 
 
 @every_layer
+def test_roundings_grow_no_faster_than_their_gain(name: str) -> None:
+    module, shape = make(name)
+    rule = rule_of(module)
+    x, dx = torch.randn(2, 256, *shape, dtype=torch.float64)
+    x[::2] = 0  # from nothing, where sums of absolute values grow fastest
+    with torch.no_grad():
+        here, there = (rule.roundoff(module, [p], module(p)) / U for p in (x, x + dx))
+    assert ((there - here).abs() <= rule.roundoff_gain(module) * norms(dx) * (1 + 1e-9)).all()
+
+
+@every_layer
 def test_it_runs_on_the_meta_device(name: str) -> None:
     module, shape = make(name, torch.float32)
     module = module.to("meta")

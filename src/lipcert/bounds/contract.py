@@ -5,7 +5,8 @@ A rule answers four questions about one module on inputs of a known shape:
 - `estimate`: its Lipschitz constant for training, differentiable, possibly a little low;
 - `upper`: its Lipschitz constant, proved;
 - `join`: how the constants of several inputs combine (one input: they just pass);
-- `roundoff`: how far its float64 output may lie from the exact output at the same input.
+- `roundoff`: how far its float64 output may lie from the exact output at the same input (and, for float32
+  certificates, `roundoff_gain`: how fast that grows with the input).
 """
 
 from __future__ import annotations
@@ -55,6 +56,14 @@ class Rule(Generic[M]):
     def roundoff(self, module: M, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """Bound of ‖computed − exact output‖₂ a sample, both at the computed inputs: (B,)."""
         raise NotImplementedError
+
+    def roundoff_gain(self, module: M) -> float:
+        """A Lipschitz constant of `roundoff`/u in the inputs: how fast roundings grow with them."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how its float32 roundings grow")
+
+    def products(self, module: M) -> int:
+        """How many products are summed in one output, from above."""
+        return 8
 
     def join_upper(self, constants: Sequence[float]) -> float:
         """Proved constant of all inputs together."""
@@ -179,6 +188,10 @@ class Constant(Rule[Any]):
     def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """Nothing: the output is made of inputs, untouched."""
         return output.new_zeros(output.shape[0])
+
+    def roundoff_gain(self, module: nn.Module) -> float:
+        """Nothing grows."""
+        return 0.0
 
 
 def sample_norm(x: Tensor) -> Tensor:

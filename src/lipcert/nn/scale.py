@@ -40,3 +40,7 @@ class ScaleRule(Constant):
     def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """One rounding an entry, or one underflow."""
         return 2 * U * sample_norm(output) + output[0].numel() * TINY
+
+    def roundoff_gain(self, module: Any) -> float:
+        """2·|factor|."""
+        return 3 * abs(float(module.factor))

@@ -87,7 +87,8 @@ def check_table(checks: Sequence[Check]) -> Table:
 def certificate_table(findings: dict[str, Any]) -> Table:
     """One certificate, radius by radius."""
     (name, split), *_ = findings["splits"].items()
-    label = "float64 rounding included" if findings["rounding"] == "float64" else "ROUNDING IGNORED"
+    rounding = findings["rounding"]
+    label = "ROUNDING IGNORED" if rounding == "ignored" else f"{rounding} rounding included"
     table = Table(
         title=f"{name}: {split['samples']:,} samples, K_f ≤ {findings['k_f']:.6g} (proved), {label}",
         caption="percent right and certified, with exact 95 % binomial intervals",

@@ -20,7 +20,7 @@ from lipcert.bounds.fourier import circular_norm_upper, dilated, polyphase
 from lipcert.bounds.gram import EXACT_SIDE, Operator, operator_norm_upper
 from lipcert.bounds.power_iteration import LinearMap
 from lipcert.bounds.rounding import ldexp_up, mul_up, sqrt_up
-from lipcert.bounds.rules.linear import dot_roundoff
+from lipcert.bounds.rules.linear import dot_gain, dot_roundoff
 from lipcert.types import Shape
 
 # Side of the Gram matrix up to which the exact prover is used without being asked for.
@@ -230,7 +230,34 @@ class ConvRule(LinearMap[Conv]):
         (x,) = inputs
         bias = None if module.bias is None else module.bias.abs()
         absolute = module._conv_forward(x.abs(), module.weight.abs(), bias)
-        return dot_roundoff(absolute, module.weight[0].numel())
+        return dot_roundoff(absolute, self.products(module))
+
+    def roundoff_gain(self, module: Conv) -> float:
+        """From ‖|A|‖_∞‖|A|‖₁; a pixel repeated by the padding counts as often."""
+        copies = 1 if module.padding_mode == "zeros" else math.prod(_most_copies(module))
+        return dot_gain(copies * _row_times_column(module.weight, module.groups), self.products(module))
+
+    def products(self, module: Conv) -> int:
+        """c_in·k²."""
+        return module.weight[0].numel()
+
+
+def _row_times_column(weight: Tensor, groups: int) -> float:
+    """‖|A|‖_∞‖|A|‖₁ ≥ ‖|A|‖₂² of a convolution, the largest over its groups and any image size."""
+    size = weight.detach().double().abs()
+    rows = size.flatten(1).sum(1).max()
+    columns = max(part.transpose(0, 1).flatten(1).sum(1).max() for part in size.chunk(groups))
+    return float(rows * columns)
+
+
+def _most_copies(module: Conv) -> list[int]:
+    """Places an axis of padding can put one pixel in, whatever the image: itself and every padded row."""
+    return [1 + 2 * d * (k - 1) if module.padding == "same" else 1 + 2 * int(p) for k, d, p in _axes(module)]
+
+
+def _axes(module: Conv) -> list[tuple[int, int, int]]:
+    padding = module.padding if not isinstance(module.padding, str) else (0,) * len(module.kernel_size)
+    return list(zip(module.kernel_size, module.dilation, padding, strict=True))
 
 
 def _as_images(module: nn.Module, x: Tensor) -> Tensor:
@@ -267,8 +294,15 @@ class ConvTranspose2dRule(LinearMap[nn.ConvTranspose2d]):
         """At most c_in·k² products an output."""
         (x,) = inputs
         bias = None if module.bias is None else module.bias.abs()
-        terms = module.weight.shape[0] // module.groups * module.weight[0, 0].numel()
-        return dot_roundoff(_transposed(module, x.abs(), module.weight.abs(), bias), terms)
+        return dot_roundoff(_transposed(module, x.abs(), module.weight.abs(), bias), self.products(module))
+
+    def roundoff_gain(self, module: nn.ConvTranspose2d) -> float:
+        """That of the convolution behind it."""
+        return dot_gain(_row_times_column(module.weight, module.groups), self.products(module))
+
+    def products(self, module: nn.ConvTranspose2d) -> int:
+        """c_in·k²."""
+        return module.weight.shape[0] // module.groups * module.weight[0, 0].numel()
 
 
 def _transposed(module: nn.ConvTranspose2d, v: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

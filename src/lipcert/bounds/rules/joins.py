@@ -60,6 +60,10 @@ class AddRule(Constant):
         size: Tensor = sum((x.abs() for x in inputs[1:]), inputs[0].abs())
         return 2 * len(inputs) * U * sample_norm(size)
 
+    def roundoff_gain(self, module: Any) -> float:
+        """2 an input; a sum of more than eight is not written as one."""
+        return 2.0 * self.products(module)
+
 
 @rule(Concatenate, examples=[lambda: (Concatenate(), (4,))])
 class ConcatenateRule(Constant):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lipcert.bounds.cholesky import spectral_norm_upper
+from lipcert.bounds.cholesky import nu, spectral_norm_upper
 from lipcert.bounds.contract import Proof, rule, sample_norm
 from lipcert.bounds.power_iteration import LinearMap, unit
 from lipcert.bounds.rounding import SAFETY, TINY, gamma
@@ -64,6 +65,19 @@ class LinearRule(LinearMap[nn.Linear]):
         bias = None if module.bias is None else module.bias.abs()
         absolute = F.linear(x.abs(), module.weight.abs(), bias)
         return dot_roundoff(absolute, module.in_features)
+
+    def roundoff_gain(self, module: nn.Linear) -> float:
+        """That of γ‖|W||x| + |b|‖/u."""
+        return dot_gain(nu(module.weight.detach().double()), module.in_features)
+
+    def products(self, module: nn.Linear) -> int:
+        """One an input."""
+        return module.in_features
+
+
+def dot_gain(absolute: float, terms: int) -> float:
+    """How fast `dot_roundoff`/u grows, from ‖|W|‖₂² ≤ `absolute`."""
+    return SAFETY * SAFETY * (terms + 2) * math.sqrt(absolute)
 
 
 def dot_roundoff(absolute: Tensor, terms: int) -> Tensor:

@@ -65,6 +65,10 @@ class BatchNormRule(Rule[BatchNorm]):
             size = size + module.bias.abs().view(channel)
         return 32 * U * sample_norm(size + output.abs()) + output[0].numel() * TINY
 
+    def roundoff_gain(self, module: BatchNorm) -> float:
+        """32·2·gain: input and output grow with the input."""
+        return 65 * float(_gain(module, torch.float64).detach().max())
+
 
 refuse(
     nn.LayerNorm,

@@ -20,6 +20,11 @@ class Smooth(Constant):
         size = 1 + inputs[0].abs() + output.abs()
         return 16 * U * max(1.0, self.constant(module, None)) * sample_norm(size)
 
+    def roundoff_gain(self, module: nn.Module) -> float:
+        """16·max(1, slope)·(1 + slope)."""
+        slope = self.constant(module, None)
+        return 17 * max(1.0, slope) * (1 + slope)
+
 
 def _steeper(slope: float) -> float:
     """max(1, |slope|), with room for its rounding to float32; NaN stays NaN, which no proof accepts."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from lipcert.bounds.contract import Constant, Proof, rule
 from lipcert.bounds.gram import EXACT_SIDE, Operator, operator_norm_upper
 from lipcert.bounds.rounding import mul_up, sqrt_up, up
-from lipcert.bounds.rules.linear import dot_roundoff
+from lipcert.bounds.rules.linear import dot_gain, dot_roundoff
 from lipcert.errors import UnknownBoundError
 from lipcert.types import Shape
 
@@ -106,5 +106,12 @@ class AvgPoolRule(Constant):
 
     def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """A sum of k² entries and one division."""
-        window = math.prod(k for (k,) in _axes(module, "kernel_size"))
-        return dot_roundoff(module(inputs[0].abs()), window + 1)
+        return dot_roundoff(module(inputs[0].abs()), self.products(module))
+
+    def roundoff_gain(self, module: nn.Module) -> float:
+        """The averages of absolute values grow as the averages do."""
+        return dot_gain(self.constant(module, None) ** 2, self.products(module))
+
+    def products(self, module: nn.Module) -> int:
+        """The window, and the division."""
+        return math.prod(k for (k,) in _axes(module, "kernel_size")) + 1

@@ -1,0 +1,91 @@
+r"""A float64 evaluation that knows how far off it may be, and how far off float32 would be nearby.
+
+Along the program, with proved constants σ and the roundings of every layer:
+
+- E bounds the distance of the computed float64 features from the exact ones at x;
+- a + b·r bounds, for every x' within r of x, the distance of what float32 computes from the exact features
+  at x': a layer's float32 roundings grow with its computed input, which lies within E + Pr + (a + br) of the
+  float64 one, P the proved constant of everything before. Docs: docs/proofs.md, theorems 3 and 5.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from lipcert.bounds.graph import Program, Step
+from lipcert.bounds.proof import Bound
+from lipcert.bounds.rounding import SAFETY, U, mul_up
+from lipcert.errors import InputError
+
+# γ of float32 over γ of float64 for sums of up to `LONGEST` products: 2^29, and a little.
+FLOAT32 = 2.0**29 * 1.01
+LONGEST = 1 << 17
+
+# What one float32 operation may lose to underflow, flushed to zero or not.
+TINY32 = 2.0**-126
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """Distance of float32 features from the exact ones, within r: at most a + b·r; P for the features."""
+
+    a: Tensor  # (B,)
+    b: Tensor  # (B,)
+    lipschitz: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Features in float64, (B, D); their distance from the exact ones; and what float32 may add."""
+
+    features: Tensor
+    error: Tensor  # (B,)
+    deployed: Deployed | None = None
+
+
+def plain(program: Program, x: Tensor) -> Tensor:
+    """The features, with no regard to rounding."""
+    values = {program.source: x}
+    for step in program.steps:
+        values[step.name] = step.module.forward(*(values[i] for i in step.inputs))  # not through hooks
+    return values[program.result]
+
+
+def evaluate(program: Program, bound: Bound, x: Tensor, float32: bool) -> Evaluation:
+    """The features and their errors, layer by layer."""
+    zero = x.new_zeros(x.shape[0])
+    values, errors = {program.source: x}, {program.source: zero}
+    deployed = {program.source: Deployed(zero, zero, 1.0)}
+    for step, layer in zip(program.steps, bound.layers, strict=True):
+        inputs = [values[i] for i in step.inputs]
+        output = step.module.forward(*inputs)
+        roundoff = step.rule.roundoff(step.module, inputs, output)
+        error = step.rule.join_errors([errors[i] for i in step.inputs])
+        if float32:
+            before = [deployed[i] for i in step.inputs]
+            deployed[step.name] = _deployed(step, layer.upper, roundoff, error, before)
+        values[step.name] = output
+        errors[step.name] = SAFETY * (layer.upper * error + roundoff)
+    last = program.result
+    return Evaluation(values[last], errors[last], deployed[last] if float32 else None)
+
+
+def _deployed(step: Step, upper: float, roundoff: Tensor, error: Tensor, before: list[Deployed]) -> Deployed:
+    """One layer of the float32 recursion."""
+    a = step.rule.join_errors([d.a for d in before])
+    b = step.rule.join_errors([d.b for d in before])
+    lipschitz = step.rule.join_upper([d.lipschitz for d in before])
+    # How much faster than at the float64 input the roundings may grow.
+    gain = U * step.rule.roundoff_gain(step.module)
+    products = step.rule.products(step.module)
+    if products > LONGEST:
+        raise InputError(f"{step.path}: float32 sums of more than {LONGEST} products are not bounded")
+    underflow = float(math.prod(step.shape)) * (products + 2) * TINY32
+    return Deployed(
+        SAFETY * (upper * a + FLOAT32 * (roundoff + gain * (error + a)) + underflow),
+        SAFETY * (upper * b + FLOAT32 * gain * (lipschitz + b)),
+        mul_up(lipschitz, upper),
+    )
