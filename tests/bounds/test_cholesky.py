@@ -16,7 +16,7 @@ from lipcert.bounds.cholesky import spectral_norm_upper
 from tests.bounds.arb import arb_norm
 
 
-def check(a: Tensor, excess: float = 1e-9) -> None:
+def check_bound(a: Tensor, excess: float = 1e-9) -> None:
     bound, truth = spectral_norm_upper(a), arb_norm(a)
     assert flint.arb(bound) >= truth.lower()
     assert bound <= float(truth.upper()) * (1 + excess) + 1e-320
@@ -31,7 +31,7 @@ def check(a: Tensor, excess: float = 1e-9) -> None:
 )
 def test_random_matrices_at_any_scale(n: int, m: int, exponent: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
-    check(torch.randn(n, m, generator=generator, dtype=torch.float64) * 10.0**exponent)
+    check_bound(torch.randn(n, m, generator=generator, dtype=torch.float64) * 10.0**exponent)
 
 
 HARD = {
@@ -54,7 +54,7 @@ HARD = {
 
 @pytest.mark.parametrize("name", HARD)
 def test_hard_matrices(name: str) -> None:
-    check(HARD[name])
+    check_bound(HARD[name])
 
 
 def test_a_larger_matrix_is_above_svd_and_within_1e_9() -> None:
