@@ -135,10 +135,10 @@ def test_the_table_of_cosines_is_within_4u(period: int) -> None:
 
 @pytest.mark.parametrize(
     ("size", "kind", "excess"),
-    [(14, "gaussian", 0.025), (14, "box", 0.06), (32, "gaussian", 0.01), (32, "box", 0.01)],
+    [(14, "gaussian", 0.02), (14, "box", 0.01), (32, "gaussian", 0.01), (32, "box", 0.01)],
 )
 def test_the_fast_bound_is_tight(size: int, kind: str, excess: float) -> None:
-    for channels, kernel, stride, padding in [(4, 3, 1, 1), (3, 4, 2, 1)]:
+    for channels, kernel, stride, padding in [(4, 3, 1, 1), (8, 4, 2, 1)]:
         if size == 32:
             channels = 2
         conv = nn.Conv2d(channels, channels, kernel, stride, padding, bias=False).double()

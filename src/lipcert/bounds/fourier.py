@@ -19,12 +19,44 @@ from lipcert.bounds.rounding import SAFETY, U, gamma, sqrt_up, sum_up
 # Numbers in the matrices proved at once.
 _CHUNK = 1 << 23
 
+# Numbers in a symbol up to which twists are tried; beyond, the search would cost more than the proof.
+_TWISTED = 1 << 23
 
-def circular_norm_upper(weight: Tensor, grid: tuple[int, int]) -> float:
+
+# A twist per axis: 0 wraps around unchanged, 1 with the sign turned.
+Twist = tuple[int, int]
+NO_TWIST: Twist = (0, 0)
+
+
+def embedded_norm_upper(weight: Tensor, grid: tuple[int, int]) -> float:
+    """Bound of a convolution embedded in a grid so that nothing wraps around.
+
+    Then it does not matter what wrapping around would do, and a grid that turns the sign serves as well: its
+    frequencies lie between the others, and may miss the peak of a smooth kernel. Small symbols try all four.
+    """
+    if 4 * weight.shape[0] * weight.shape[1] * len(_frequencies(grid, NO_TWIST)) > _TWISTED:
+        return circular_norm_upper(weight, grid)
+    twists: list[Twist] = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    best = min(twists, key=lambda twist: _estimate(weight, grid, twist))
+    return circular_norm_upper(weight, grid, best)
+
+
+def _estimate(weight: Tensor, grid: tuple[int, int], twist: Twist) -> float:
+    """About the largest norm of the symbol, by a short power iteration; only decides which twist to prove."""
+    a = _embedded_symbol(weight, grid, _frequencies(grid, twist))
+    v = torch.ones(len(a), a.shape[2], 1, dtype=a.dtype)
+    v += 0.5 * torch.cos(torch.arange(a.shape[2], dtype=a.dtype))[:, None]
+    for _ in range(4):
+        v = a.mT @ (a @ v)
+        v = v / torch.linalg.vector_norm(v, dim=1, keepdim=True).clamp_min(U)
+    return float(torch.linalg.vector_norm(a @ v, dim=(1, 2)).max())
+
+
+def circular_norm_upper(weight: Tensor, grid: tuple[int, int], twist: Twist = NO_TWIST) -> float:
     """Bound of the circular convolution of (o, i, k₁, k₂) kernels on a grid; weights at most 1, float64."""
     outputs, inputs, *_ = weight.shape
     taps = weight[0, 0].numel()
-    frequencies = _frequencies(grid)
+    frequencies = _frequencies(grid, twist)
     side, length = 2 * min(outputs, inputs), 2 * max(outputs, inputs)
     step = max(1, _CHUNK // (side * length))
     largest = 0.0
@@ -59,17 +91,18 @@ def dilated(weight: Tensor, dilation: tuple[int, int]) -> Tensor:
     return whole
 
 
-def _frequencies(grid: tuple[int, int]) -> Tensor:
-    """Half of the grid's frequencies: real kernels have conjugate symbols at opposite ones."""
-    down, right = torch.meshgrid(torch.arange(grid[0]), torch.arange(grid[1] // 2 + 1), indexing="ij")
-    return torch.stack([down.flatten(), right.flatten()], dim=1)  # (F, 2)
+def _frequencies(grid: tuple[int, int], twist: Twist) -> Tensor:
+    """Half of the grid's frequencies, in half steps: real kernels have conjugate symbols at opposite ones."""
+    half = grid[1] // 2 + 1 if twist[1] == 0 else (grid[1] + 1) // 2
+    down, right = torch.meshgrid(torch.arange(grid[0]), torch.arange(half), indexing="ij")
+    return torch.stack([2 * down.flatten() + twist[0], 2 * right.flatten() + twist[1]], dim=1)  # (F, 2)
 
 
 def _embedded_symbol(weight: Tensor, grid: tuple[int, int], frequencies: Tensor) -> Tensor:
-    """[[Re, −Im], [Im, Re]] of Σ_q w_q e^(−2πi⟨q, f⟩) for every frequency: (F, 2o, 2i)."""
+    """[[Re, −Im], [Im, Re]] of Σ_q w_q e^(−πi⟨q, f⟩/grid) for every frequency in half steps: (F, 2o, 2i)."""
     outputs, inputs, *kernel = weight.shape
     down, right = torch.meshgrid(torch.arange(kernel[0]), torch.arange(kernel[1]), indexing="ij")
-    period = grid[0] * grid[1]
+    period = 2 * grid[0] * grid[1]
     # Exponents are integers, reduced exactly; only the table of cosines is rounded.
     turns = down.flatten() * frequencies[:, :1] * grid[1] + right.flatten() * frequencies[:, 1:] * grid[0]
     cos, sin = _table(period)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds.cholesky import scale_to_one
 from lipcert.bounds.contract import Proof, rule
-from lipcert.bounds.fourier import circular_norm_upper, dilated, polyphase
+from lipcert.bounds.fourier import circular_norm_upper, dilated, embedded_norm_upper, polyphase
 from lipcert.bounds.gram import EXACT_SIDE, Operator, operator_norm_upper
 from lipcert.bounds.power_iteration import LinearMap
 from lipcert.bounds.rounding import ldexp_up, mul_up, sqrt_up
@@ -162,9 +162,10 @@ def _fourier(weight: Tensor, g: Geometry) -> float:
     """The largest group's norm, times that of the padding where it repeats pixels."""
     whole = dilated(weight, g.dilation)
     stride = g.stride
+    bound = embedded_norm_upper
     if g.mode == "circular" and _wraps_once(g):
         # On the image's own grid; a stride that does not divide it is dropped, which only adds outputs.
-        grid, factor = g.size, 1.0
+        grid, factor, bound = g.size, 1.0, circular_norm_upper
         if any(n % s for n, s in zip(g.size, stride, strict=True)):
             stride = (1, 1)
     else:
@@ -176,7 +177,7 @@ def _fourier(weight: Tensor, g: Geometry) -> float:
         factor = sqrt_up(float(g.copies)) if g.copies > 1 else 1.0
     phases = polyphase(whole, stride)
     cells = cast(tuple[int, int], tuple(-(-n // s) for n, s in zip(grid, stride, strict=True)))
-    norms = [circular_norm_upper(part, cells) for part in phases.chunk(g.groups)]
+    norms = [bound(part, cells) for part in phases.chunk(g.groups)]
     return mul_up(max(norms), factor) if factor != 1 else max(norms)
 
 
