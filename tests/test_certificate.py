@@ -248,6 +248,9 @@ def test_half_precision_and_autocast_are_refused() -> None:
         certifier(nn.Linear(2, 2).bfloat16(), (2,))
     with torch.autocast("cpu"), pytest.raises(InputError, match="autocast"):
         certifier(nn.Linear(2, 2), (2,))
+    prover = certifier(nn.Linear(2, 2), (2,))
+    with torch.autocast("cpu"), pytest.raises(InputError, match="autocast"):
+        prover(torch.zeros(1, 2))
 
 
 @pytest.mark.parametrize(

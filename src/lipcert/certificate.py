@@ -9,7 +9,6 @@ everything float64 may have lost on the way to the logits.
 from __future__ import annotations
 
 import copy
-import hashlib
 import math
 import warnings
 from collections.abc import Sequence
@@ -22,12 +21,13 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from lipcert.bounds.bounded import binary_as_two, binary_rows, checked_classes
-from lipcert.bounds.contract import sample_norm
+from lipcert.bounds.contract import refuse_unsettled, sample_norm
 from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import Bound, Effort, prove
 from lipcert.bounds.rounding import SAFETY, TINY, TINY_ROOT, U, gamma
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
 from lipcert.evaluation import FLOAT32, LONGEST, TINY32, Deployed, Evaluation, evaluate, plain
+from lipcert.hashing import tensors_sha256
 from lipcert.types import pairwise_distance
 
 Rounding = Literal["float64", "float32", "ignored"]
@@ -72,7 +72,7 @@ class Certifier:
 
     def __init__(self, model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> None:
         _refuse_half_precision(model)
-        self._float32 = all(p.dtype == torch.float32 for p in [*model.parameters()])
+        self._float32 = all(p.dtype == torch.float32 for p in model.parameters())
         self._model = model
         self._fingerprint = _fingerprint(model)
         program = trace(_frozen_copy(model), input_shape)
@@ -119,6 +119,7 @@ class Certifier:
 
     def _checked(self, x: Tensor) -> Tensor:
         """The inputs in float64, of a model that is still the one the proof is about."""
+        _refuse_half_precision(self._model)
         if _fingerprint(self._model) != self._fingerprint:
             raise StaleBoundError("the model changed after the proof: make a new certifier")
         if tuple(x.shape[1:]) != self.input_shape:
@@ -319,23 +320,17 @@ def _frozen_copy(model: nn.Module) -> nn.Module:
     frozen = copy.deepcopy(model).to("cpu", torch.float64)
     for path, module in frozen.named_modules():
         if parametrize.is_parametrized(module):
-            if module.training:
-                raise InputError(
-                    f"{path}: a parametrised weight may change at every use: call model.eval() first"
-                )
+            refuse_unsettled(path, module)
             for name in list(cast(nn.ModuleDict, module.parametrizations)):
                 parametrize.remove_parametrizations(module, name, leave_parametrized=True)
     return frozen
 
 
-def _fingerprint(model: nn.Module) -> bytes:
+def _fingerprint(model: nn.Module) -> tuple[str, str, tuple[bool, ...]]:
     """Changes with any weight, setting or mode of the model."""
-    digest = hashlib.blake2b(repr(model).encode())
-    digest.update(bytes(module.training for module in model.modules()))
-    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
-    return digest.digest()
+    modes = tuple(module.training for module in model.modules())
+    # Buffers that are not saved count as well, so not from the state_dict.
+    return tensors_sha256(dict([*model.named_parameters(), *model.named_buffers()])), repr(model), modes
 
 
 def _refuse_half_precision(model: nn.Module) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from lipcert.bounds.rounding import TINY_ROOT
-from lipcert.errors import UnknownBoundError
+from lipcert.errors import InputError, UnknownBoundError
 from lipcert.types import Shape
 
 M = TypeVar("M", bound=nn.Module)
@@ -158,6 +158,12 @@ def refuse_tampering(path: str, module: nn.Module) -> None:
         raise UnknownBoundError(f"{path} has forward hooks, which may change what it computes")
     if "forward" in vars(module):
         raise UnknownBoundError(f"{path} has a forward of its own, put on the instance: use a class")
+
+
+def refuse_unsettled(path: str, module: nn.Module) -> None:
+    """Raise if the weight that is proved may not be the one that runs."""
+    if parametrize.is_parametrized(module) and module.training:
+        raise InputError(f"{path}: a parametrised weight may change at every use: call model.eval() first")
 
 
 def refuse_global_hooks() -> None:

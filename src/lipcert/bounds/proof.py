@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from torch import nn
-from torch.nn.utils import parametrize
 
-from lipcert.bounds.contract import Proof
+from lipcert.bounds.contract import Proof, refuse_unsettled
 from lipcert.bounds.graph import Program, Step, trace
 from lipcert.bounds.rounding import mul_up
 from lipcert.errors import InputError, UnknownBoundError
@@ -55,10 +54,7 @@ def upper(module: nn.Module, input_shape: Sequence[int], effort: Effort = "auto"
 
 def _proof(step: Step, effort: Effort) -> Proof:
     """The proof of one step; whatever is wrong with it is said with its place."""
-    if parametrize.is_parametrized(step.module) and step.module.training:
-        raise InputError(
-            f"{step.path}: a parametrised weight may change at every use: call model.eval() first"
-        )
+    refuse_unsettled(step.path, step.module)
     try:
         proof = step.rule.upper(step.module, step.input_shapes[0], effort)
     except (InputError, UnknownBoundError, NotImplementedError) as error:
