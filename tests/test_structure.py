@@ -18,6 +18,7 @@ ORDER = [
     "registry",
     "environment",
     "hashing",
+    "precision",
     "bounds",
     "nn",
     "losses",

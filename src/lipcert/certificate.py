@@ -28,6 +28,7 @@ from lipcert.bounds.rounding import SAFETY, TINY, TINY_ROOT, U, gamma
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
 from lipcert.evaluation import FLOAT32, LONGEST, TINY32, Deployed, Evaluation, evaluate, plain
 from lipcert.hashing import tensors_sha256
+from lipcert.precision import refuse_reduced_precision
 from lipcert.types import pairwise_distance
 
 Rounding = Literal["float64", "float32", "ignored"]
@@ -71,7 +72,7 @@ class Certifier:
     """Proves the constants of a model once, then certifies batches. Made by `certifier`."""
 
     def __init__(self, model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> None:
-        _refuse_half_precision(model)
+        refuse_reduced_precision(model)
         self._float32 = all(p.dtype == torch.float32 for p in model.parameters())
         self._model = model
         self._fingerprint = _fingerprint(model)
@@ -81,6 +82,7 @@ class Certifier:
                 setattr(step.module, "inplace", False)  # noqa: B010  a layer's input is needed after it
         self.classes = max(checked_classes(program), 2)
         self.input_shape = tuple(input_shape)
+        self.effort = effort
         self._features, head = program.split_head()
         self._head = _Head.linear(head) if head is not None else _Head.identity(self.classes)
         if head is None:
@@ -119,7 +121,7 @@ class Certifier:
 
     def _checked(self, x: Tensor) -> Tensor:
         """The inputs in float64, of a model that is still the one the proof is about."""
-        _refuse_half_precision(self._model)
+        refuse_reduced_precision(self._model)
         if _fingerprint(self._model) != self._fingerprint:
             raise StaleBoundError("the model changed after the proof: make a new certifier")
         if tuple(x.shape[1:]) != self.input_shape:
@@ -331,16 +333,6 @@ def _fingerprint(model: nn.Module) -> tuple[str, str, tuple[bool, ...]]:
     modes = tuple(module.training for module in model.modules())
     # Buffers that are not saved count as well, so not from the state_dict.
     return tensors_sha256(dict([*model.named_parameters(), *model.named_buffers()])), repr(model), modes
-
-
-def _refuse_half_precision(model: nn.Module) -> None:
-    if torch.is_autocast_enabled() or torch.is_autocast_enabled("cpu"):
-        raise InputError("certificates are computed in float64: leave the autocast region first")
-    low = {p.dtype for p in model.parameters() if p.dtype in (torch.float16, torch.bfloat16)}
-    if low:
-        raise InputError(
-            f"model: {low.pop()} weights have no certificate as they run; convert with model.float() first"
-        )
 
 
 __all__ = [

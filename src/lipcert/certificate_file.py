@@ -13,8 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
+from lipcert.bounds.memory import fresh_proofs
 from lipcert.certificate import (
     CertifiedAccuracy,
     Certifier,
@@ -46,12 +48,21 @@ def describe(
         "environment": environment(),
         "model_sha256": tensors_sha256(model.state_dict()),
         "rounding": rounding,
+        "effort": prover.effort,
         "k_features": prover.bound.value,
         "k_f": prover.k_f,
+        "pairs": _summary(prover),
         "layers": [asdict(layer) for layer in prover.bound.layers],
         "data": dict(source),
         "splits": {name: _accuracies(prover, data, radii, rounding) for name, data in splits.items()},
     }
+
+
+def _summary(prover: Certifier) -> dict[str, float]:
+    """The proved constants K_ij of all pairs of classes, in three numbers."""
+    off_diagonal = ~torch.eye(prover.classes, dtype=torch.bool)
+    pairs = prover.pairs[off_diagonal]
+    return {"smallest": float(pairs.min()), "median": float(pairs.median()), "largest": float(pairs.max())}
 
 
 def _accuracies(
@@ -80,7 +91,9 @@ _PARTS: dict[str, type] = {
     "model_sha256": str,
     "rounding": str,
     "k_features": float,
+    "effort": str,
     "k_f": float,
+    "pairs": dict,
     "layers": list,
     "data": dict,
     "splits": dict,
@@ -130,13 +143,16 @@ def _checks(
 ) -> Iterator[Check]:
     same_weights = tensors_sha256(model.state_dict()) == claim["model_sha256"]
     yield Check("the weights are those of the certificate", same_weights)
-    prover = certifier(model, input_shape)
+    with fresh_proofs():
+        prover = certifier(model, input_shape, claim["effort"])
     layers = [asdict(layer) for layer in prover.bound.layers]
     yield Check("the layers are those of the certificate", _outline(layers) == _outline(claim["layers"]))
     for mine, theirs in zip(layers, claim["layers"], strict=False):
         yield Check(f"{mine['path']}: K ≤ {theirs['upper']:.9g}", _same(mine["upper"], theirs["upper"]))
     for name, value in (("k_features", prover.bound.value), ("k_f", prover.k_f)):
         yield Check(f"{name} ≤ {claim[name]:.9g}", _same(value, claim[name]))
+    for name, value in _summary(prover).items():
+        yield Check(f"the {name} K_ij ≤ {claim['pairs'][name]:.9g}", _same(value, claim["pairs"][name]))
     for name, split in claim["splits"].items():
         yield Check(f"{name}: values and intervals follow from the counts", _consistent(split))
         if name not in splits:

@@ -55,22 +55,21 @@ def certify(
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
     radii: Annotated[str | None, typer.Option(help="Comma-separated.", show_default="the run's")] = None,
     rounding: Annotated[str, typer.Option(help="float64, float32 (as deployed) or ignored.")] = "float64",
-    output: Annotated[Path | None, typer.Option(help="Write the certificate here, as JSON.")] = None,
+    effort: Annotated[str, typer.Option(help="Of the proof: auto, exact or fast.")] = "auto",
+    output: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path("certificate.json"),
 ) -> None:
-    """Prove the bounds of a trained model and certify a split of its data.
+    """Prove the bounds of a trained model, certify a split of its data, and write certificate.json.
 
     Example: lipcert certify runs/moons-cll --radii 0.05,0.1,0.15
     """
+    from lipcert.atomic import write_json
     from lipcert.recipes.certifying import certify_model
     from lipcert.report.tables import certificate_table
 
-    findings = certify_model(model, data, split, radii, rounding)
+    findings = certify_model(model, data, split, radii, rounding, effort)
     _print(certificate_table(findings))
-    if output is not None:
-        from lipcert.atomic import write_json
-
-        write_json(output, findings)
-        print(f"certificate: {output}")
+    write_json(output, findings)
+    print(f"certificate: {output}")
 
 
 @app.command()

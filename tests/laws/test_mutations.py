@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import lipcert.bounds.rules.convolution as convolution
+import lipcert.bounds.convolution as convolution
 import lipcert.bounds.rules.linear as linear
 import lipcert.certificate as certificate
 from lipcert.bounds import Constant
 from lipcert.bounds.contract import RULES, Registered
-from lipcert.bounds.rules.convolution import Geometry
+from lipcert.bounds.geometry import Geometry
 from tests.bounds.test_bounded import test_the_adjoint_of_any_convolution_is_exact as adjoint_law
 from tests.laws import test_layers, test_models
 from tests.test_certificate import linear as linear_layer
@@ -100,12 +100,14 @@ def test_a_layer_counted_as_one(kind: type[nn.Module], monkeypatch: pytest.Monke
 
 
 def test_a_norm_taken_on_the_grid_of_the_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = convolution._fourier
+    real = convolution.fourier_upper
     unpadded = ((0, 0), (0, 0))
 
     def on_the_image(weight: Tensor, g: Geometry) -> float:
         inside = all(n >= r for n, r in zip(g.size, g.reach, strict=True))
         return real(weight, replace(g, padding=unpadded) if inside else g)
 
-    monkeypatch.setattr(convolution, "_fourier", on_the_image)
+    monkeypatch.setattr(convolution, "_exact_side", lambda g, effort: 9000 * (effort == "exact"))
+    assert caught(layer_laws("Conv2d")) == 0
+    monkeypatch.setattr(convolution, "fourier_upper", on_the_image)
     assert caught(layer_laws("Conv2d")) > 0

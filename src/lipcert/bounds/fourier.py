@@ -1,12 +1,13 @@
 """The fast prover for convolutions: the largest norm of their symbol, frequency by frequency.
 
-A zero-padded convolution is a circular one on the padded grid, with its input embedded and its output
+A zero-padded convolution is a circular one on a grid large enough, with its input embedded and its output
 cropped, so its norm is at most that of the circular one; and that is the largest norm over the grid's
 frequencies of a small matrix. A stride makes the convolution one of phases. Docs: docs/proofs.md, theorem 4.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import lru_cache
 
@@ -19,9 +20,11 @@ from lipcert.bounds.rounding import SAFETY, U, gamma, sqrt_up, sum_up
 # Numbers in the matrices proved at once.
 _CHUNK = 1 << 23
 
-# Numbers in a symbol up to which twists are tried; beyond, the search would cost more than the proof.
-_TWISTED = 1 << 23
+# Numbers in all the symbols that are tried before one is proved.
+_SEARCHED = 1 << 23
 
+# How many grids an axis are tried at most, from the least one up.
+_GRIDS = 3
 
 # A twist per axis: 0 wraps around unchanged, 1 with the sign turned.
 Twist = tuple[int, int]
@@ -29,20 +32,25 @@ NO_TWIST: Twist = (0, 0)
 
 
 def embedded_norm_upper(weight: Tensor, grid: tuple[int, int]) -> float:
-    """Bound of a convolution embedded in a grid so that nothing wraps around.
+    """Bound of a convolution embedded in a grid on which nothing wraps around.
 
-    Then it does not matter what wrapping around would do, and a grid that turns the sign serves as well: its
-    frequencies lie between the others, and may miss the peak of a smooth kernel. Small symbols try all four.
+    Then a larger grid serves as well, and so does one that turns the sign of what would wrap around: their
+    frequencies lie elsewhere and may miss the peaks of the symbol. As many as are cheap are tried.
     """
-    if 4 * weight.shape[0] * weight.shape[1] * len(_frequencies(grid, NO_TWIST)) > _TWISTED:
-        return circular_norm_upper(weight, grid)
-    twists: list[Twist] = [(0, 0), (0, 1), (1, 0), (1, 1)]
-    best = min(twists, key=lambda twist: _estimate(weight, grid, twist))
-    return circular_norm_upper(weight, grid, best)
+    numbers = 4 * weight.shape[0] * weight.shape[1] * len(_frequencies(grid, NO_TWIST))
+    choices = _choices(grid)[: max(1, _SEARCHED // numbers)]
+    best = min(choices, key=lambda choice: _estimate(weight, *choice)) if len(choices) > 1 else choices[0]
+    return circular_norm_upper(weight, *best)
+
+
+def _choices(grid: tuple[int, int]) -> list[tuple[tuple[int, int], Twist]]:
+    """Grids and twists, small grids first."""
+    grids = sorted(itertools.product(*(range(n, n + _GRIDS) for n in grid)), key=sum)
+    return [((down, right), (i, j)) for down, right in grids for i in (0, 1) for j in (0, 1)]
 
 
 def _estimate(weight: Tensor, grid: tuple[int, int], twist: Twist) -> float:
-    """About the largest norm of the symbol, by a short power iteration; only decides which twist to prove."""
+    """About the largest norm of the symbol, by a short power iteration; only decides what to prove."""
     a = _embedded_symbol(weight, grid, _frequencies(grid, twist))
     v = torch.ones(len(a), a.shape[2], 1, dtype=a.dtype)
     v += 0.5 * torch.cos(torch.arange(a.shape[2], dtype=a.dtype))[:, None]

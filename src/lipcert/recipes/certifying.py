@@ -17,7 +17,7 @@ from lipcert.recipes.reading import read_recipe
 
 
 def certify_model(
-    source: str, data_name: str | None, split: str, radii: str | None, rounding: str
+    source: str, data_name: str | None, split: str, radii: str | None, rounding: str, effort: str
 ) -> dict[str, Any]:
     """What `lipcert certify` finds out about a run directory or a model file."""
     if rounding not in get_args(Rounding):
@@ -33,7 +33,7 @@ def certify_model(
         )
     chosen = _parse_radii(radii) if radii else default_radii
     model = load_model(source)
-    prover = certifier(model, card.input_shape)
+    prover = certifier(model, card.input_shape, effort)  # type: ignore[arg-type]
     return describe(model, prover, described, {split: data}, chosen, rounding)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Dense layers and convolutions: the spectral norm of their matrix."""
+"""Dense layers: the spectral norm of their matrix."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds.cholesky import nu, spectral_norm_upper
 from lipcert.bounds.contract import Proof, rule, sample_norm
+from lipcert.bounds.memory import remembered
 from lipcert.bounds.power_iteration import LinearMap, unit
 from lipcert.bounds.rounding import SAFETY, TINY, gamma
 from lipcert.types import Shape
@@ -57,7 +58,8 @@ class LinearRule(LinearMap[nn.Linear]):
 
     def upper(self, module: nn.Linear, shape: Shape, effort: str) -> Proof:
         """The exact prover, whatever the effort: it is quick for matrices that are stored."""
-        return Proof(spectral_norm_upper(module.weight), "cholesky")
+        weight = module.weight
+        return remembered(weight, "dense", lambda: Proof(spectral_norm_upper(weight), "cholesky"))
 
     def roundoff(self, module: nn.Linear, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """γ_{m+1} ‖|W||x| + |b|‖₂, in any order of summation, FMA or not."""

@@ -1,0 +1,78 @@
+"""The norm of a convolution, proved: by its Gram matrix or its Fourier symbol, as effort and size choose."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from lipcert.bounds.cholesky import scale_to_one
+from lipcert.bounds.contract import Proof
+from lipcert.bounds.fourier import circular_norm_upper, dilated, embedded_norm_upper, polyphase
+from lipcert.bounds.geometry import Geometry
+from lipcert.bounds.gram import EXACT_SIDE, Operator, operator_norm_upper
+from lipcert.bounds.memory import remembered
+from lipcert.bounds.rounding import ldexp_up, mul_up, sqrt_up
+
+# Sides of the Gram matrix up to which the exact prover is used without being asked for.
+_AUTO_SIDE = 2048
+_LARGE_KERNEL_SIDE = 4096
+
+
+def convolution_upper(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
+    """The norm of a convolution, proved; weight (c_out, c_in/groups, k₁, k₂)."""
+    return remembered(weight, (geometry, effort), lambda: _prove(weight, geometry, effort))
+
+
+def _prove(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
+    scaled, exponent = scale_to_one(weight.detach().to("cpu", torch.float64))
+    if scaled is None:
+        return Proof(0.0, "known")
+    operator = _operator(scaled, geometry)
+    if operator.side <= _exact_side(geometry, effort):
+        return Proof(ldexp_up(operator_norm_upper(operator), exponent), "gram")
+    return Proof(ldexp_up(fourier_upper(scaled, geometry), exponent), "fourier")
+
+
+def _exact_side(geometry: Geometry, effort: str) -> int:
+    """The side of the Gram matrix up to which the exact prover is used."""
+    if effort == "exact":
+        return EXACT_SIDE
+    return max(_AUTO_SIDE if effort == "auto" else 0, _LARGE_KERNEL_SIDE if geometry.large_kernel else 0)
+
+
+def _operator(weight: Tensor, g: Geometry) -> Operator:
+    outputs, inputs, *kernel = weight.shape
+    absolute = weight.abs()
+    # One pixel in several places: its coefficient, and what flows back to it, are sums of as many terms.
+    terms = max(inputs, outputs // g.groups) * math.prod(kernel) * g.copies + 2 * g.copies
+    return Operator(
+        input_shape=(inputs * g.groups, *g.size),
+        output_shape=(outputs, *g.output),
+        apply=lambda x: g.convolve(x, weight),
+        adjoint=lambda y: g.transpose(y, weight),
+        absolute_apply=lambda x: g.convolve(x, absolute),
+        absolute_adjoint=lambda y: g.transpose(y, absolute),
+        terms=terms,
+    )
+
+
+def fourier_upper(weight: Tensor, g: Geometry) -> float:
+    """The largest group's norm, times that of the padding where it repeats pixels."""
+    whole = dilated(weight, g.dilation)
+    if g.mode == "circular" and _wraps_once(g):
+        # On the image's own grid; a stride that does not divide it is dropped, which only adds outputs.
+        divides = all(n % s == 0 for n, s in zip(g.size, g.stride, strict=True))
+        stride = g.stride if divides else (1, 1)
+        cells = (g.size[0] // stride[0], g.size[1] // stride[1])
+        return max(circular_norm_upper(part, cells) for part in polyphase(whole, stride).chunk(g.groups))
+    norm = max(embedded_norm_upper(part, g.cells) for part in polyphase(whole, g.stride).chunk(g.groups))
+    return mul_up(norm, sqrt_up(float(g.copies))) if g.copies > 1 else norm
+
+
+def _wraps_once(g: Geometry) -> bool:
+    """Whether no output of a circular convolution is made twice."""
+    return all(
+        (n - r) // s + 1 <= -(-m // s) for n, r, s, m in zip(g.padded, g.reach, g.stride, g.size, strict=True)
+    )

@@ -1,0 +1,145 @@
+"""What a convolution does to sizes, on the real input: padding, stride, dilation and their adjoints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lipcert.types import Shape
+
+# Kernels that reach over K of N cells are called large if ((K − 1)/N)² exceeds this: the truth lies up to
+# about half of that below the Fourier bound.
+_LARGE = 0.02
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A convolution without its weights; padding is (left, right) a dimension."""
+
+    size: tuple[int, int]  # of the input
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[tuple[int, int], tuple[int, int]]
+    dilation: tuple[int, int]
+    groups: int
+    mode: str
+
+    @classmethod
+    def of(cls, module: nn.Conv1d | nn.Conv2d, shape: Shape) -> Geometry:
+        """Of a module on an input (C, H, W) or (C, L); one dimension becomes two."""
+        flat = isinstance(module, nn.Conv1d)
+
+        def pair(values: Sequence[int], missing: int) -> tuple[int, int]:
+            return (missing, values[0]) if flat else (values[0], values[1])
+
+        kernel, dilation = pair(module.kernel_size, 1), pair(module.dilation, 1)
+        if module.padding == "same":
+            total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+            padding = [(t // 2, t - t // 2) for t in total]
+        elif module.padding == "valid":
+            padding = [(0, 0), (0, 0)]
+        else:
+            padding = [(p, p) for p in pair(cast(Sequence[int], module.padding), 0)]
+        return cls(
+            size=pair(shape[1:], 1),
+            kernel=kernel,
+            stride=pair(module.stride, 1),
+            padding=(padding[0], padding[1]),
+            dilation=dilation,
+            groups=module.groups,
+            mode=module.padding_mode,
+        )
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Of the dilated kernel."""
+        down, right = (d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
+        return down, right
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """The size after padding."""
+        down, right = (n + a + b for n, (a, b) in zip(self.size, self.padding, strict=True))
+        return down, right
+
+    @property
+    def output(self) -> tuple[int, int]:
+        """The size after the convolution."""
+        down, right = ((n - r) // s + 1 for n, r, s in zip(self.padded, self.reach, self.stride, strict=True))
+        return down, right
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """The least circle of each axis, in strides, on which nothing wraps around."""
+        return self._axis_cells(0), self._axis_cells(1)
+
+    def _axis_cells(self, axis: int) -> int:
+        left = self.padding[axis][0] if self.mode == "zeros" else 0  # else the padded image is embedded whole
+        size = self.size[axis] if self.mode == "zeros" else self.padded[axis]
+        stride, outputs = self.stride[axis], self.output[axis]
+        first, last = left // stride, (left + size - 1) // stride  # cells that hold inputs
+        last = min(last, (stride * (outputs - 1) + self.reach[axis] - 1) // stride)  # and are seen
+        return max(last + 1, outputs, outputs + self.taps[axis] - 1 - first)
+
+    @property
+    def taps(self) -> tuple[int, int]:
+        """Of the kernel, in strides."""
+        down, right = (-(-r // s) for r, s in zip(self.reach, self.stride, strict=True))
+        return down, right
+
+    @property
+    def large_kernel(self) -> bool:
+        """Whether the kernel is so large beside the image that the Fourier bound is loose."""
+        return any((k - 1) ** 2 > _LARGE * n**2 for k, n in zip(self.taps, self.cells, strict=True))
+
+    @property
+    def copies(self) -> int:
+        """How many places of the padded image one pixel can be found in."""
+        if self.mode == "zeros":
+            return 1
+        return math.prod(self._axis_copies(axis) for axis in (0, 1))
+
+    def _axis_copies(self, axis: int) -> int:
+        n = self.size[axis]
+        places = torch.arange(n, dtype=torch.float64).view(1, 1, 1, n)
+        padded = F.pad(places, (*self.padding[axis], 0, 0), mode=self.mode).flatten().long()
+        return int(padded.bincount().max())
+
+    def pad(self, x: Tensor) -> Tensor:
+        """The padded image."""
+        edges = (*self.padding[1], *self.padding[0])
+        if not any(edges):
+            return x
+        return F.pad(x, edges) if self.mode == "zeros" else F.pad(x, edges, mode=self.mode)
+
+    def unpad(self, x: Tensor) -> Tensor:
+        """The adjoint of `pad`: copies are added up."""
+        (up, _), (left, _) = self.padding
+        if self.mode == "zeros":
+            return x[..., up : up + self.size[0], left : left + self.size[1]]
+        origin = x.new_zeros(*x.shape[:-2], *self.size)
+        added: Tensor = torch.func.vjp(self.pad, origin)[1](x)[0]
+        return added
+
+    def convolve(self, x: Tensor, weight: Tensor) -> Tensor:
+        """W x."""
+        return F.conv2d(self.pad(x), weight, stride=self.stride, dilation=self.dilation, groups=self.groups)
+
+    def transpose(self, y: Tensor, weight: Tensor) -> Tensor:
+        """Wᵀ y, of exactly the input's size: rows the stride skips at the far edge are put back."""
+        skipped = [(n - r) % s for n, r, s in zip(self.padded, self.reach, self.stride, strict=True)]
+        whole = F.conv_transpose2d(
+            y,
+            weight,
+            stride=self.stride,
+            dilation=self.dilation,
+            groups=self.groups,
+            output_padding=(skipped[0], skipped[1]),
+        )
+        return self.unpad(whole)
