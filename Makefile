@@ -35,7 +35,7 @@ docs: .venv/.dev
 	touch $@
 
 .venv/.dev: .venv/.core
-	$(PIP) --editable '.[dev]'
+	$(PIP) --editable '.[dev,attack]'
 	touch $@
 
 clean:

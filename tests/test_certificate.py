@@ -253,6 +253,19 @@ def test_half_precision_and_autocast_are_refused() -> None:
         prover(torch.zeros(1, 2))
 
 
+@pytest.mark.parametrize("precision", ["high", "medium"])
+def test_products_of_fewer_bits_are_refused(precision: str) -> None:
+    prover = certifier(nn.Linear(2, 2), (2,))
+    torch.set_float32_matmul_precision(precision)
+    try:
+        with pytest.raises(InputError, match="TF32"):
+            certifier(nn.Linear(2, 2), (2,))
+        with pytest.raises(InputError, match="TF32"):
+            prover(torch.zeros(1, 2))
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
 @pytest.mark.parametrize(
     ("x", "message"),
     [

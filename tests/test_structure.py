@@ -27,6 +27,7 @@ ORDER = [
     "evaluation",
     "certificate",
     "certificate_file",
+    "attack",
     "train",
     "recipes",
     "report",

@@ -49,6 +49,8 @@ EDITS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a layer's bound": lambda c: c["layers"][2].update(upper=c["layers"][2]["upper"] * (1 - 1e-6)),
     "a layer's kind": lambda c: c["layers"][0].update(kind="Conv2d"),
     "a layer missing": lambda c: c["layers"].pop(),
+    "a prover": lambda c: c["layers"][0].update(prover="gram"),
+    "the pairs": lambda c: c["pairs"].update(median=c["pairs"]["median"] * 0.999),
     "the hash": lambda c: c.update(model_sha256="0" * 64),
     "a count": lambda c: c["splits"]["val"]["certified"][0].update(count=c["splits"]["val"]["samples"]),
     "a value": lambda c: c["splits"]["train"]["clean"].update(value=1.0),

@@ -166,8 +166,8 @@ def _checks(
             yield Check(statement, row["count"] == counted["count"] and again["samples"] == split["samples"])
 
 
-def _outline(layers: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, tuple[int, ...]]]:
-    return [(layer["path"], layer["kind"], tuple(layer["shape"])) for layer in layers]
+def _outline(layers: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, tuple[int, ...], str]]:
+    return [(layer["path"], layer["kind"], tuple(layer["shape"]), layer["prover"]) for layer in layers]
 
 
 def _rows(split: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -19,6 +19,12 @@ app = typer.Typer(
 Budget = Annotated[
     str | None, typer.Option(help="A smaller budget of the recipe, such as smoke.", show_default="full")
 ]
+Data = Annotated[
+    str | None, typer.Option(help="A data set, for a model file without a run.", show_default="the run's")
+]
+SplitName = Annotated[str, typer.Option(help="train, val or test.")]
+Radii = Annotated[str | None, typer.Option(help="Comma-separated.", show_default="the run's")]
+RoundingName = Annotated[str, typer.Option(help="float64, float32 (as deployed) or ignored.")]
 Overwrite = Annotated[bool, typer.Option(help="Replace what the output directory holds.")]
 
 
@@ -49,12 +55,10 @@ def train(
 @app.command()
 def certify(
     model: Annotated[str, typer.Argument(help="A run directory or a .safetensors file.")],
-    data: Annotated[
-        str | None, typer.Option(help="A data set, for a model file without a run.", show_default="the run's")
-    ] = None,
-    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
-    radii: Annotated[str | None, typer.Option(help="Comma-separated.", show_default="the run's")] = None,
-    rounding: Annotated[str, typer.Option(help="float64, float32 (as deployed) or ignored.")] = "float64",
+    data: Data = None,
+    split: SplitName = "test",
+    radii: Radii = None,
+    rounding: RoundingName = "float64",
     effort: Annotated[str, typer.Option(help="Of the proof: auto, exact or fast.")] = "auto",
     output: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path("certificate.json"),
 ) -> None:
@@ -90,6 +94,37 @@ def verify(
     checks = verify_file(certificate, model, data)
     _print(check_table(checks))
     if any(check.holds is False for check in checks):
+        sys.exit(1)
+
+
+@app.command()
+def attack(
+    model: Annotated[str, typer.Argument(help="A run directory or a .safetensors file.")],
+    data: Data = None,
+    split: SplitName = "test",
+    radii: Radii = None,
+    rounding: RoundingName = "float64",
+    budget: Annotated[
+        str, typer.Option(help="full (1000 samples, 500 steps), cpu (128, 50) or smoke (16, 10).")
+    ] = "cpu",
+    output: Annotated[Path, typer.Option(help="Where the findings go; the picture beside.")] = Path(
+        "attack.json"
+    ),
+) -> None:
+    """Attack a certified model; exit status 1 if a certificate breaks. Needs the extra lipcert[attack].
+
+    Example: lipcert attack runs/moons-cll --budget smoke
+    """
+    from lipcert.atomic import write_json
+    from lipcert.recipes.attacking import attack_model
+    from lipcert.report.band import band_figure, band_table
+
+    band, findings = attack_model(model, data, split, radii, rounding, budget, quiet=not sys.stderr.isatty())
+    _print(band_table(findings))
+    write_json(output, findings)
+    picture = band_figure(band, findings, output.with_suffix(".png"))
+    print(f"wrote {output}, {picture}")
+    if band.broken:
         sys.exit(1)
 
 

@@ -40,7 +40,7 @@ def fresh_proofs() -> Iterator[None]:
 
 
 def remembered(weight: Tensor, settings: object, prove: Callable[[], Proof]) -> Proof:
-    """The proof, from an earlier time if it took long then. The repr of `settings` has all but the weights."""
+    """The proof, from an earlier time if it took long then. The repr of `settings` has all but weights."""
     if not _asked.get():
         return prove()
     path = _folder() / f"{_key(weight, settings)}.json"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
 
-from lipcert.certificate import RADII, Rounding, certifier
+from torch import nn
+
+from lipcert.certificate import RADII, Certifier, Rounding, certifier
 from lipcert.certificate_file import Check, describe, read_certificate, verify
 from lipcert.data import DATASETS, Dataset, load
 from lipcert.data.base import Split
@@ -16,25 +19,43 @@ from lipcert.models.files import model_file, read_card
 from lipcert.recipes.reading import read_recipe
 
 
+@dataclass(frozen=True)
+class Subject:
+    """A model with proved constants, and what it is judged on."""
+
+    model: nn.Module
+    prover: Certifier
+    data: Dataset
+    described: dict[str, Any]  # the data, for a certificate
+    radii: tuple[float, ...]
+
+    @classmethod
+    def open(
+        cls, source: str, data_name: str | None, split: str, radii: str | None, rounding: str, effort: str
+    ) -> Subject:
+        """From what the command line says."""
+        if rounding not in get_args(Rounding):
+            raise InputError(f"--rounding: expected {' or '.join(get_args(Rounding))}, got {rounding!r}")
+        if split not in get_args(Split):
+            raise InputError(f"--split: expected {', '.join(get_args(Split))}, got {split!r}")
+        card = read_card(model_file(source))
+        data, described, default_radii = _data(source, data_name, split)
+        if data.input_shape != card.input_shape or len(data.classes) != card.num_classes:
+            raise InputError(
+                f"{source}: made for inputs {card.input_shape} and {card.num_classes} classes, "
+                f"the data has {data.input_shape} and {len(data.classes)}"
+            )
+        model = load_model(source)
+        prover = certifier(model, card.input_shape, effort)  # type: ignore[arg-type]
+        return cls(model, prover, data, described, _parse_radii(radii) if radii else default_radii)
+
+
 def certify_model(
     source: str, data_name: str | None, split: str, radii: str | None, rounding: str, effort: str
 ) -> dict[str, Any]:
     """What `lipcert certify` finds out about a run directory or a model file."""
-    if rounding not in get_args(Rounding):
-        raise InputError(f"--rounding: expected {' or '.join(get_args(Rounding))}, got {rounding!r}")
-    if split not in get_args(Split):
-        raise InputError(f"--split: expected {', '.join(get_args(Split))}, got {split!r}")
-    card = read_card(model_file(source))
-    data, described, default_radii = _data(source, data_name, split)
-    if data.input_shape != card.input_shape or len(data.classes) != card.num_classes:
-        raise InputError(
-            f"{source}: made for inputs {card.input_shape} and {card.num_classes} classes, "
-            f"the data has {data.input_shape} and {len(data.classes)}"
-        )
-    chosen = _parse_radii(radii) if radii else default_radii
-    model = load_model(source)
-    prover = certifier(model, card.input_shape, effort)  # type: ignore[arg-type]
-    return describe(model, prover, described, {split: data}, chosen, rounding)  # type: ignore[arg-type]
+    it = Subject.open(source, data_name, split, radii, rounding, effort)
+    return describe(it.model, it.prover, it.described, {split: it.data}, it.radii, rounding)  # type: ignore[arg-type]
 
 
 def verify_file(certificate: Path, source: str, root: str | None) -> list[Check]:

@@ -1,0 +1,142 @@
+"""Certified accuracy below, accuracy under attack above: the truth lies in the band between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from rich.progress import Progress
+from torch import Tensor, nn
+
+from lipcert.attack.independent import brendel_bethge, deepfool, fmn, pgd
+from lipcert.attack.margin import towards_rival
+from lipcert.attack.roundings import among_roundings
+from lipcert.attack.target import FARTHEST, Target
+from lipcert.certificate import Certifier, Rounding
+from lipcert.data import Dataset
+
+# Samples; steps of an attack; tries of the search among roundings.
+BUDGETS = {"full": (1000, 500, 256), "cpu": (128, 50, 64), "smoke": (16, 10, 8)}
+
+ATTACKS = ("margin", "rounding", "pgd", "deepfool", "fmn", "brendel-bethge")
+
+# How much of the certified radius an attack on the claim may use.
+INSIDE = 0.999
+
+_BATCH = 128
+
+
+@dataclass
+class Band:
+    """What attacks did to certified samples."""
+
+    right: Tensor  # (B,) classified as labelled
+    radius: Tensor  # (B,) certified
+    nearest: Tensor  # (B,) the closest input found, within the bounds, with another prediction; inf if none
+    found_by: dict[str, int] = field(default_factory=dict)  # samples in which an attack came closest
+    broken: list[int] = field(default_factory=list)  # samples whose certificate is refuted
+    points: int = 0  # inputs tried
+
+    def clean(self) -> int:
+        """Samples classified as labelled."""
+        return int(self.right.sum())
+
+    def certified(self, eps: float) -> int:
+        """Right, and proved to stay so within eps."""
+        return int((self.right & (self.radius > eps)).sum())
+
+    def empirical(self, eps: float) -> int:
+        """Right, and no attack found another prediction within eps."""
+        return int((self.right & (self.nearest > eps)).sum())
+
+
+def attack(
+    model: nn.Module,
+    certifier: Certifier,
+    data: Dataset,
+    radii: Sequence[float],
+    budget: str = "cpu",
+    rounding: Rounding = "float64",
+    attacks: Sequence[str] = ATTACKS,
+    quiet: bool = True,
+) -> Band:
+    """Attack the first samples of a data set, at the radii and inside every certified radius."""
+    samples, steps, tries = BUDGETS[budget]
+    x, y = data.x[:samples], data.y[:samples]
+    bounds = _bounds(x, radii)
+    parts = []
+    with Progress(transient=True, disable=quiet) as progress:
+        task = progress.add_task("attack", total=-(-len(x) // _BATCH) * len(attacks))
+        for start in range(0, len(x), _BATCH):
+            target = Target.of(model, certifier, x[start : start + _BATCH], rounding, bounds)
+            search = _Search(target, start)
+            for name in attacks:
+                progress.update(task, description=name)
+                for points in _sets(name, target, radii, steps, tries):
+                    search.note(name, points)
+                progress.advance(task)
+            parts.append(search)
+    return _join(parts, y)
+
+
+class _Search:
+    """Notes of one batch."""
+
+    def __init__(self, target: Target, start: int) -> None:
+        self.target, self.start = target, start
+        self.nearest = torch.full((len(target),), torch.inf, dtype=torch.float64)
+        self.by = [""] * len(target)
+        self.broken = torch.zeros(len(target), dtype=torch.bool)
+        self.points = 0
+
+    def note(self, name: str, points: Tensor) -> None:
+        """Keep what is closer than before, and what refutes a certificate."""
+        target = self.target
+        self.points += len(points)
+        self.broken |= target.broken(points)
+        low, high = target.bounds
+        allowed = ((points >= low) & (points <= high)).flatten(1).all(dim=1)
+        distance = target.distance(points)
+        closer = allowed & target.flipped(points) & (distance < self.nearest)
+        for i in closer.nonzero().flatten().tolist():
+            self.by[i] = name
+        self.nearest = torch.where(closer, distance, self.nearest)
+
+
+def _sets(name: str, target: Target, radii: Sequence[float], steps: int, tries: int) -> Iterator[Tensor]:
+    """The points an attack comes up with, in sets of one a sample."""
+    if name == "margin":
+        yield towards_rival(target, INSIDE * target.radius.clamp_max(FARTHEST), steps)
+        for eps in radii:
+            points = towards_rival(target, torch.full_like(target.radius, eps), steps)
+            yield points.clamp(*target.bounds)
+    elif name == "rounding":
+        yield from among_roundings(target, steps, tries)
+    elif name == "pgd":
+        yield from (pgd(target, eps, steps) for eps in radii)
+    else:
+        yield {"deepfool": deepfool, "fmn": fmn, "brendel-bethge": brendel_bethge}[name](target, steps)
+
+
+def _bounds(x: Tensor, radii: Sequence[float]) -> tuple[float, float]:
+    """[0, 1] for images; elsewhere wide enough not to matter."""
+    low, high = float(x.min()), float(x.max())
+    if low >= 0 and high <= 1:
+        return 0.0, 1.0
+    room = high - low + max(radii)
+    return low - room, high + room
+
+
+def _join(parts: Sequence[_Search], y: Tensor) -> Band:
+    predictions = torch.cat([p.target.prediction for p in parts])
+    right = predictions == y
+    names = [name for p in parts for name in p.by if name]
+    return Band(
+        right=right,
+        radius=torch.cat([p.target.radius for p in parts]),
+        nearest=torch.cat([p.nearest for p in parts]),
+        found_by={name: names.count(name) for name in ATTACKS if name in names},
+        broken=[p.start + i for p in parts for i in p.broken.nonzero().flatten().tolist()],
+        points=sum(p.points for p in parts),
+    )

@@ -1,0 +1,72 @@
+"""Attacks from foolbox: written by others, so that a mistake of ours is not made twice."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.errors import InputError
+
+if TYPE_CHECKING:
+    from lipcert.attack.target import Target
+
+
+def pgd(target: Target, eps: float, steps: int) -> Tensor:
+    """Projected gradient descent on the cross-entropy, within eps."""
+    return _run(target, "L2PGD", steps, eps)
+
+
+def deepfool(target: Target, steps: int) -> Tensor:
+    """Newton steps to the nearest linearised boundary."""
+    return _run(target, "L2DeepFoolAttack", steps)
+
+
+def fmn(target: Target, steps: int) -> Tensor:
+    """Fast minimum-norm attack."""
+    return _run(target, "L2FMNAttack", steps)
+
+
+def brendel_bethge(target: Target, steps: int) -> Tensor:
+    """Walks along the boundary towards the sample, from where DeepFool crossed it."""
+    start = deepfool(target, steps)
+    crossed = target.flipped(start)
+    points = target.x.clone()
+    if crossed.any():
+        some = target.where(crossed)
+        points[crossed] = _run(some, "L2BrendelBethgeAttack", steps, starting_points=start[crossed])
+    return points
+
+
+class _Logits(nn.Module):
+    """foolbox wants a module."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__()
+        self._network = target.network
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._network(x)
+
+
+def _run(target: Target, name: str, steps: int, eps: float | None = None, **settings: Any) -> Tensor:
+    foolbox = _foolbox()
+    model = foolbox.PyTorchModel(_Logits(target).eval(), bounds=target.bounds, device="cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numba announces that it compiles
+        attack = getattr(foolbox.attacks, name)(steps=steps)
+        _, points, _ = attack(model, target.x, target.prediction, epsilons=eps, **settings)
+    found: Tensor = points
+    # An attack that failed may leave NaN behind.
+    return torch.where(torch.isfinite(found), found, target.x)
+
+
+def _foolbox() -> Any:
+    try:
+        import foolbox
+        import numba  # noqa: F401  Brendel-Bethge compiles with it
+    except ImportError:
+        raise InputError("attacks come with an extra: pip install 'lipcert[attack]'") from None
+    return foolbox

@@ -1,0 +1,39 @@
+"""Search where rounding decides: the last floats before the certified radius, in the worst direction found.
+
+In exact arithmetic nothing within the radius is classified otherwise, but a network that is nearly linear
+comes close, and there the order of a sum decides. Bisection, then small random changes of every coordinate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from lipcert.attack.margin import towards_rival
+from lipcert.attack.target import FARTHEST, Target
+
+# A boundary farther out than this, in radii, cannot be reached by rounding.
+_CLOSE = 1.001
+
+
+def among_roundings(target: Target, steps: int, tries: int, seed: int = 0) -> Iterator[Tensor]:
+    """Sets of points, (B, ...) each, that lie about on the boundary and about on the certified sphere."""
+    direction = towards_rival(target, target.radius.clamp_max(FARTHEST), steps, seed) - target.x
+    low, high = torch.zeros(len(target), dtype=torch.float64), torch.full((len(target),), _CLOSE).double()
+    reached = target.flipped(target.x + target.spread(high) * direction)
+    for _ in range(60):
+        middle = (low + high) / 2
+        flipped = target.flipped(target.x + target.spread(middle) * direction)
+        high, low = torch.where(flipped, middle, high), torch.where(flipped, low, middle)
+    if not reached.any():
+        return
+    generator = torch.Generator().manual_seed(seed)
+    unit = torch.finfo(target.x.dtype).eps
+    for i in range(tries):
+        # From the boundary to the sphere, or on the sphere if that is nearer; coordinates a few units off.
+        scale = torch.minimum(high + (1 - high) * i / tries, torch.ones_like(high))
+        points = target.x + target.spread(scale) * direction
+        noise = torch.randint(-2, 3, points.shape, generator=generator).to(points)
+        yield points + noise * unit * points.abs()

@@ -1,0 +1,105 @@
+"""What is attacked: a network as it runs, samples, and what was certified about them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.bounds.bounded import binary_as_two
+from lipcert.certificate import Certifier, Rounding
+from lipcert.errors import InputError
+
+# Networks that are constant have an infinite radius; attacks go so far.
+FARTHEST = 1e6
+
+
+@dataclass(frozen=True)
+class Target:
+    """Samples with certified predictions; `network` gives logits (B, N) in the precision of the claim."""
+
+    network: Callable[[Tensor], Tensor]
+    certifier: Certifier
+    rounding: Rounding
+    bounds: tuple[float, float]  # of inputs; certificates hold beyond them, accuracies are counted within
+    x: Tensor  # (B, ...)
+    prediction: Tensor  # (B,)
+    rival: Tensor  # (B,)
+    radius: Tensor  # (B,) float64
+
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module,
+        certifier: Certifier,
+        x: Tensor,
+        rounding: Rounding,
+        bounds: tuple[float, float],
+    ) -> Target:
+        """Certify the samples. `rounding="float32"` makes a claim about float32, the others about float64."""
+        dtype = torch.float32 if rounding == "float32" else torch.float64
+        module = copy.deepcopy(model).to(dtype).eval().requires_grad_(False)
+        certificate = certifier(x.to(dtype), rounding)
+        if (certificate.prediction < 0).any():
+            raise InputError("model: its logits are not finite on some samples; nothing to attack")
+        return cls(
+            network=lambda points: binary_as_two(module(points)),
+            certifier=certifier,
+            rounding=rounding,
+            bounds=bounds,
+            x=x.to(dtype),
+            prediction=certificate.prediction,
+            rival=certificate.rival,
+            radius=certificate.radius,
+        )
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def where(self, mask: Tensor) -> Target:
+        """Some of the samples."""
+        return replace(
+            self,
+            x=self.x[mask],
+            prediction=self.prediction[mask],
+            rival=self.rival[mask],
+            radius=self.radius[mask],
+        )
+
+    def spread(self, values: Tensor) -> Tensor:
+        """(B,) in the shape that multiplies samples."""
+        return values.to(self.x.dtype).view(-1, *[1] * (self.x.ndim - 1))
+
+    @torch.no_grad()
+    def flipped(self, points: Tensor) -> Tensor:
+        """Whether the network as it runs predicts something else there: (B,)."""
+        return self.network(points).argmax(dim=1) != self.prediction
+
+    def distance(self, points: Tensor) -> Tensor:
+        """From the samples: (B,) float64."""
+        distance: Tensor = torch.linalg.vector_norm((points.double() - self.x.double()).flatten(1), dim=1)
+        return distance
+
+    def broken(self, points: Tensor) -> Tensor:
+        """Whether a point within the radius has another prediction in the sense of the claim: (B,)."""
+        near = self.flipped(points) & (self.distance(points) <= self.radius * (1 + 1e-9))
+        for i in near.nonzero().flatten().tolist():
+            near[i] = self._within(points[i], i) and self._contradicts(points[i], i)
+        return near
+
+    def _within(self, point: Tensor, i: int) -> bool:
+        """In exact arithmetic."""
+        differences = zip(point.flatten().tolist(), self.x[i].flatten().tolist(), strict=True)
+        square = sum(((Fraction(a) - Fraction(b)) ** 2 for a, b in differences), Fraction(0))
+        return square <= Fraction(float(self.radius[i])) ** 2
+
+    def _contradicts(self, point: Tensor, i: int) -> bool:
+        """The float64 claim is about the exact network: only another certified prediction disproves it."""
+        if self.rounding != "float64":
+            return True
+        there = self.certifier(point[None], self.rounding)
+        return bool(there.radius > 0) and bool(there.prediction != self.prediction[i])

@@ -1,0 +1,42 @@
+"""`lipcert attack`: what attacks do to a certified model, as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lipcert.attack import BUDGETS, Band, attack
+from lipcert.environment import environment
+from lipcert.errors import InputError
+from lipcert.hashing import tensors_sha256
+from lipcert.recipes.certifying import Subject
+
+
+def attack_model(
+    source: str,
+    data_name: str | None,
+    split: str,
+    radii: str | None,
+    rounding: str,
+    budget: str,
+    quiet: bool,
+) -> tuple[Band, dict[str, Any]]:
+    """The band, and the findings ready for JSON."""
+    if budget not in BUDGETS:
+        raise InputError(f"--budget: expected one of {', '.join(BUDGETS)}, got {budget!r}")
+    it = Subject.open(source, data_name, split, radii, rounding, "auto")
+    band = attack(it.model, it.prover, it.data, it.radii, budget, rounding, quiet=quiet)  # type: ignore[arg-type]
+    rows = [{"radius": r, "certified": band.certified(r), "empirical": band.empirical(r)} for r in it.radii]
+    return band, {
+        "model_sha256": tensors_sha256(it.model.state_dict()),
+        "data": it.described,
+        "split": split,
+        "rounding": rounding,
+        "budget": budget,
+        "samples": len(band.right),
+        "clean": band.clean(),
+        "radii": rows,
+        "points": band.points,
+        "closest": band.found_by,
+        "broken": band.broken,
+        "environment": environment(),
+    }
