@@ -24,6 +24,7 @@ check: lint test test-wheel
 
 bench: .venv/.dev
 	$(BIN)/python benchmarks/moons_step.py
+	$(BIN)/python benchmarks/certify.py
 
 # The tables of README.md and docs/ come from results/*.json.
 docs: .venv/.dev

@@ -5,14 +5,13 @@ Interleaved, medians, one thread. Run with `make bench`.
 
 from __future__ import annotations
 
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from timing import interleaved, print_ratios
 from torch import nn
 
 from lipcert.recipes import read_recipe
@@ -47,18 +46,7 @@ def lipcert_step(recipe: str) -> Callable[[], None]:
 def main() -> None:
     torch.set_num_threads(1)
     steps = {"plain": plain_step()} | {r: lipcert_step(r) for r in ("moons-ce", "moons-cll", "moons-gloro")}
-    times: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(600):
-        for name, step in steps.items():
-            start = time.perf_counter()
-            step()
-            times[name].append(time.perf_counter() - start)
-    plain = statistics.median(times["plain"])
-    for name, values in times.items():
-        median = statistics.median(values)
-        low, _, high = statistics.quantiles(values, n=4)
-        spread = f"({1e3 * low:.2f}-{1e3 * high:.2f})"
-        print(f"{name:12} {1e3 * median:6.2f} ms {spread:14} {median / plain:5.2f} x plain")
+    print_ratios(interleaved(steps, rounds=600), "plain")
 
 
 if __name__ == "__main__":

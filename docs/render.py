@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from lipcert.report.tables import markdown_table
 
@@ -31,6 +32,8 @@ def rendered(text: str) -> str:
 def table(name: str, condition: str) -> str:
     """The chosen rows of a result, and a line that says how they were made."""
     results = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    if "table" in results:
+        return plain_table(results)
     wanted = dict(part.split("=") for part in condition.split())
     rows = [row for row in results["rows"] if all(str(row[k]) == v for k, v in wanted.items())]
     machines = sorted({row["environment"]["machine"] for row in rows})
@@ -41,6 +44,15 @@ def table(name: str, condition: str) -> str:
         f"one thread a run, {results['date']}, commit {', '.join(commits)}."
     )
     return f"{markdown_table(rows)}\n\n{source}\n"
+
+
+def plain_table(results: dict[str, Any]) -> str:
+    """Titles and cells as they are, and where they come from."""
+    lines = [results["titles"], ["---"] * len(results["titles"]), *results["table"]]
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    made = results["environment"]
+    source = f"`{results['command']}`, {made['machine']}, {results['date']}, commit {made['commit']}"
+    return f"{text}\n\n{source}: {results['note']}.\n"
 
 
 def main() -> int:
