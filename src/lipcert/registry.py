@@ -11,6 +11,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from lipcert.errors import InputError
@@ -25,7 +26,12 @@ class Entry(Generic[T]):
 
     name: str
     constructor: Callable[..., T]
-    example: Mapping[str, Any]
+    make_example: Callable[[], Mapping[str, Any]]
+
+    @cached_property
+    def example(self) -> Mapping[str, Any]:
+        """Made when it is first asked for: it may write files."""
+        return self.make_example()
 
     @property
     def summary(self) -> str:
@@ -42,13 +48,16 @@ class Registry(Generic[T]):
         self._entries: dict[str, Entry[T]] = {}
         self._discovered = False
 
-    def register(self, name: str, *, example: Mapping[str, Any] | None = None) -> Callable[[F], F]:
-        """Decorate a constructor; `example` holds keyword arguments for the law tests."""
+    def register(
+        self, name: str, *, example: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None
+    ) -> Callable[[F], F]:
+        """Decorate a constructor; `example` holds, or makes, keyword arguments for the law tests."""
+        make = example if callable(example) else lambda: example or {}
 
         def add(constructor: F) -> F:
             if name in self._entries:
                 raise ValueError(f"{self.kind} {name!r} is registered twice")
-            self._entries[name] = Entry(name, constructor, example or {})
+            self._entries[name] = Entry(name, constructor, make)
             return constructor
 
         return add

@@ -17,7 +17,10 @@ Split = Literal["train", "val", "test"]
 
 @dataclass(frozen=True)
 class Dataset:
-    """x (n, ...) and labels y (n,), 0..N−1; checked on construction."""
+    """x (n, ...) and labels y (n,), 0..N−1; checked on construction.
+
+    Images stay uint8, possibly mapped from a file; `floats` gives them to a network.
+    """
 
     x: Tensor
     y: Tensor
@@ -39,11 +42,22 @@ class Dataset:
             )
         if low == high:
             raise InputError(f"data: every sample is of class {self.classes[low]!r}: nothing to learn")
+        if self.x.dtype != torch.uint8 and not self.x.is_floating_point():
+            raise InputError(f"data: expected uint8 or floating-point samples, got {self.x.dtype}")
         if self.x.is_floating_point() and not torch.isfinite(self.x).all():
             raise InputError("data: expected finite samples, got NaN or infinity")
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def floats(self, index: Tensor | slice, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Some samples as a network takes them: uint8 pixels become k/255, rounded to float32 first."""
+        x = self.x[index]
+        return (x.float() / 255 if x.dtype == torch.uint8 else x).to(dtype)
+
+    def subset(self, index: Tensor) -> Dataset:
+        """Some of the samples, of the same classes."""
+        return Dataset(self.x[index], self.y[index], self.classes)
 
     @property
     def input_shape(self) -> Shape:

@@ -1,0 +1,64 @@
+"""Every attack on every certificate of some runs, for float64 and for float32; writes results/attacks.json.
+
+`python benchmarks/self_attack.py full runs/moons-cll runs/moons-gloro`: the budget of the attacks, then the runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import date
+from pathlib import Path
+
+from lipcert.atomic import write_json
+from lipcert.environment import environment
+from lipcert.recipes.attacking import attack_model
+
+
+def row(source: str, rounding: str, budget: str) -> list[str]:
+    """One run attacked."""
+    _, found = attack_model(source, None, "test", None, rounding, budget, quiet=True)
+    total = found["samples"]
+
+    def percent(counts: list[int]) -> str:
+        return " / ".join(f"{100 * count / total:.2f}" for count in counts)
+
+    cells = [
+        Path(source).name,
+        rounding,
+        f"{total:,}",
+        f"{found['points']:,}",
+        " / ".join(f"{r['radius']:.3g}" for r in found["radii"]),
+        percent([found["clean"]]),
+        percent([r["certified"] for r in found["radii"]]),
+        percent([r["empirical"] for r in found["radii"]]),
+        str(len(found["broken"])),
+    ]
+    print(*cells, sep="  ", flush=True)
+    return cells
+
+
+def main() -> None:
+    budget, *sources = sys.argv[1:]
+    result = {
+        "command": " ".join(["python benchmarks/self_attack.py", budget, *sources]),
+        "note": "percent of the samples; L2 PGD, DeepFool, FMN, Brendel-Bethge, the margin and the roundings",
+        "date": date.today().isoformat(),
+        "environment": environment(),
+        "titles": [
+            "run",
+            "rounding",
+            "samples",
+            "points tried",
+            "radius",
+            "clean",
+            "certified",
+            "under attack",
+            "broken",
+        ],
+        "table": [row(source, r, budget) for source in sources for r in ("float64", "float32")],
+    }
+    write_json(Path("results/attacks.json"), result)
+
+
+if __name__ == "__main__":
+    main()

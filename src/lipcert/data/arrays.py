@@ -1,0 +1,77 @@
+"""Your own arrays: from an .npz file, or in memory."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from lipcert.data.base import DATASETS, Dataset, Split
+from lipcert.data.examples import write_arrays
+from lipcert.data.splitting import part
+from lipcert.errors import InputError
+
+
+@DATASETS.register("arrays", example=write_arrays)
+def arrays(
+    split: Split = "train",
+    *,
+    path: str | None = None,
+    x: Any = None,
+    y: Any = None,
+    classes: tuple[str, ...] | None = None,
+    val: float = 0.1,
+    test: float = 0.1,
+    seed: int = 0,
+) -> Dataset:
+    """Samples and labels 0..N−1: x and y, or arrays x, y (or x_train, y_train, x_test, …) in an .npz file.
+
+    uint8 images (n, channels, height, width) are scaled to [0, 1], floats are taken as they are. Shares `val`
+    and `test` are held out, the same of every class, where the file has no arrays for them.
+
+    Example:
+        >>> from lipcert.data import load
+        >>> data = load("arrays", x=np.random.rand(20, 4), y=np.arange(20) % 2)
+        >>> data.x.shape, data.classes
+        (torch.Size([16, 4]), ('0', '1'))
+    """
+    if (path is None) == (x is None) or (x is None) != (y is None):
+        raise InputError("arrays: expected either a path, or x and y")
+    found = {"x": x, "y": y} if path is None else _read(Path(path))
+    suffix = "" if "x" in found else "_train"
+    if f"x_{split}" in found:
+        return _dataset(found, f"_{split}", classes, path)
+    whole = _dataset(found, suffix, classes, path)
+    shares = {name: share for name, share in (("test", test), ("val", val)) if f"x_{name}" not in found}
+    return whole.subset(part(whole.y, split, shares, seed))
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        raise InputError(f"path: {path}: not a readable .npz file ({error})") from None
+
+
+def _dataset(
+    found: dict[str, Any], suffix: str, classes: tuple[str, ...] | None, path: str | None
+) -> Dataset:
+    where = path or "arrays"
+    if f"x{suffix}" not in found or f"y{suffix}" not in found:
+        raise InputError(
+            f"{where}: expected x and y, or x_train and y_train, found {', '.join(found) or 'nothing'}"
+        )
+    x, y = torch.as_tensor(found[f"x{suffix}"]), torch.as_tensor(found[f"y{suffix}"])
+    if x.dtype == torch.uint8 and x.ndim == 4 and x.shape[-1] in (1, 3) and x.shape[1] not in (1, 3):
+        raise InputError(f"{where}: images of shape {tuple(x.shape[1:])}: expected channels first")
+    if x.dtype not in (torch.uint8, torch.float32):
+        x = x.float()
+    if y.is_floating_point() or y.ndim != 1:
+        raise InputError(f"{where}: expected whole-number labels (n,), got {y.dtype} {tuple(y.shape)}")
+    y = y.long()
+    names = classes or tuple(str(i) for i in range(int(y.max()) + 1 if len(y) else 0))
+    return Dataset(x, y, names)
