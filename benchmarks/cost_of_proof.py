@@ -33,7 +33,7 @@ def estimated_radius(it: Subject, x: Tensor) -> Tensor:
 def rows(source: str) -> list[list[str]]:
     """A row a kind of certificate."""
     it = Subject.open(source, None, "test", None, "float64", "auto")
-    x, y = it.data.x, it.data.y
+    x, y = it.data.floats(slice(None)), it.data.y
     certificates = {"proved, rounding ignored": it.prover(x, "ignored")}
     certificates["proved, float64"] = it.prover(x, "float64")
     certificates["proved, float32 as deployed"] = it.prover(x, "float32")

@@ -16,7 +16,7 @@ from torch import nn
 
 from lipcert.recipes import read_recipe
 from lipcert.recipes.execution import build
-from lipcert.train import RunDirectory
+from lipcert.train import Hardware, RunDirectory
 from lipcert.train.loop import _Training
 
 
@@ -40,7 +40,7 @@ def plain_step() -> Callable[[], None]:
 def lipcert_step(recipe: str) -> Callable[[], None]:
     """A step of `lipcert train`, everything included but the end of an epoch."""
     plan, _ = build(read_recipe(recipe))
-    return _Training(plan, RunDirectory(Path(tempfile.mkdtemp())))._advance
+    return _Training(plan, RunDirectory(Path(tempfile.mkdtemp())), Hardware("cpu").launch())._advance
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Every attack on every certificate of some runs, for float64 and for float32; writes results/attacks.json.
 
-`python benchmarks/self_attack.py full runs/moons-cll runs/moons-gloro`: the budget of the attacks, then the runs.
+The budget, then the runs: `python benchmarks/self_attack.py full runs/moons-cll runs/moons-gloro`
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from pathlib import Path
 from lipcert.atomic import write_json
 from lipcert.environment import environment
 from lipcert.recipes.attacking import attack_model
+
+TITLES = ["run", "rounding", "samples", "points tried", "radius", "clean", "certified", "attacked", "broken"]
 
 
 def row(source: str, rounding: str, budget: str) -> list[str]:
@@ -44,17 +46,7 @@ def main() -> None:
         "note": "percent of the samples; L2 PGD, DeepFool, FMN, Brendel-Bethge, the margin and the roundings",
         "date": date.today().isoformat(),
         "environment": environment(),
-        "titles": [
-            "run",
-            "rounding",
-            "samples",
-            "points tried",
-            "radius",
-            "clean",
-            "certified",
-            "under attack",
-            "broken",
-        ],
+        "titles": TITLES,
         "table": [row(source, r, budget) for source in sources for r in ("float64", "float32")],
     }
     write_json(Path("results/attacks.json"), result)

@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.console import Console
+from rich.progress import track
 from torch import nn
 
 from lipcert.bounds.memory import fresh_proofs
 from lipcert.certificate import (
+    Certificate,
     CertifiedAccuracy,
     Certifier,
     Rounding,
@@ -32,6 +35,9 @@ from lipcert.hashing import tensors_sha256
 
 # Another machine's sums may differ in the last bits; a proof is repeated to this precision.
 _SAME = 1e-9
+
+# Samples certified at once.
+_BATCH = 512
 
 
 def describe(
@@ -65,10 +71,30 @@ def _summary(prover: Certifier) -> dict[str, float]:
     return {"smallest": float(pairs.min()), "median": float(pairs.median()), "largest": float(pairs.max())}
 
 
+def certify_data(prover: Certifier, data: Dataset, rounding: Rounding = "float64") -> Certificate:
+    """Of every sample, batch by batch."""
+    console = Console(stderr=True)
+    starts = range(0, len(data), _BATCH)
+    shown = track(
+        starts,
+        "certifying",
+        console=console,
+        transient=True,
+        disable=not console.is_terminal or len(starts) < 4,
+    )
+    parts = [prover(data.floats(slice(i, i + _BATCH)), rounding) for i in shown]
+    return Certificate(
+        torch.cat([part.prediction for part in parts]),
+        torch.cat([part.radius for part in parts]),
+        torch.cat([part.rival for part in parts]),
+        rounding,
+    )
+
+
 def _accuracies(
     prover: Certifier, data: Dataset, radii: Sequence[float], rounding: Rounding
 ) -> dict[str, Any]:
-    certificate = prover(data.x, rounding)
+    certificate = certify_data(prover, data, rounding)
     clean, *certified = certified_accuracy(certificate, data.y, [0.0, *radii])
     return {
         "sha256": tensors_sha256({"x": data.x, "y": data.y}),

@@ -59,6 +59,7 @@ def test_no_attack_breaks_a_certificate(name: str, rounding: str) -> None:
     assert band.broken == []
     assert (band.radius > 0).any()
     assert (band.nearest > band.radius).all()
+    assert len(band.right) == 16
     for eps in (0.0, 0.05, 0.3):
         assert band.certified(eps) <= band.empirical(eps) <= band.clean()
 

@@ -70,5 +70,5 @@ def test_moons_that_cannot_be_are_named(arguments: dict[str, object], message: s
 
 
 def test_an_unknown_data_set_is_named() -> None:
-    with pytest.raises(InputError, match="unknown data set 'suns'; known: .*moons"):
+    with pytest.raises(InputError, match=r"unknown data set 'suns'; known: .*moons"):
         load("suns")

@@ -20,6 +20,7 @@ def checkpoint() -> Checkpoint:
         seconds=1.0,
         model={"w": torch.ones(2)},
         optimizer={"state": {}, "param_groups": []},
+        average=None,
         random=torch.get_rng_state(),
         losses=torch.zeros(2),
         correct=1,

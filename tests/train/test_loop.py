@@ -36,7 +36,6 @@ def plan(**changes) -> Plan:
         "batch_size": 16,
         "seed": 3,
         "validate_every": 2,
-        "accelerator": "cpu",
     }
     return Plan(**{**settings, **changes})
 

@@ -35,7 +35,7 @@ class Band:
     radius: Tensor  # (B,) certified
     nearest: Tensor  # (B,) the closest input found, within the bounds, with another prediction; inf if none
     found_by: dict[str, int] = field(default_factory=dict)  # samples in which an attack came closest
-    broken: list[int] = field(default_factory=list)  # samples whose certificate is refuted
+    broken: list[int] = field(default_factory=list)  # samples, by index, whose certificate is refuted
     points: int = 0  # inputs tried
 
     def clean(self) -> int:
@@ -61,9 +61,11 @@ def attack(
     attacks: Sequence[str] = ATTACKS,
     quiet: bool = True,
 ) -> Band:
-    """Attack the first samples of a data set, at the radii and inside every certified radius."""
+    """Attack some samples of a data set, at the radii and inside every certified radius."""
     samples, steps, tries = BUDGETS[budget]
-    x, y = data.x[:samples], data.y[:samples]
+    # Any order of the data will do: always the same random ones.
+    chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[:samples]
+    x, y = data.floats(chosen), data.y[chosen]
     bounds = _bounds(x, radii)
     parts = []
     with Progress(transient=True, disable=quiet) as progress:
@@ -77,7 +79,7 @@ def attack(
                     search.note(name, points)
                 progress.advance(task)
             parts.append(search)
-    return _join(parts, y)
+    return _join(parts, y, chosen)
 
 
 class _Search:
@@ -128,7 +130,7 @@ def _bounds(x: Tensor, radii: Sequence[float]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _join(parts: Sequence[_Search], y: Tensor) -> Band:
+def _join(parts: Sequence[_Search], y: Tensor, chosen: Tensor) -> Band:
     predictions = torch.cat([p.target.prediction for p in parts])
     right = predictions == y
     names = [name for p in parts for name in p.by if name]
@@ -137,6 +139,6 @@ def _join(parts: Sequence[_Search], y: Tensor) -> Band:
         radius=torch.cat([p.target.radius for p in parts]),
         nearest=torch.cat([p.nearest for p in parts]),
         found_by={name: names.count(name) for name in ATTACKS if name in names},
-        broken=[p.start + i for p in parts for i in p.broken.nonzero().flatten().tolist()],
+        broken=[int(chosen[p.start + i]) for p in parts for i in p.broken.nonzero().flatten().tolist()],
         points=sum(p.points for p in parts),
     )

@@ -52,11 +52,13 @@ class Bounded(nn.Module):
             self.register_buffer(name, first_vector(step.input_shapes[0], i, like=example))
         self.iterate(_WARM_UP)
 
-    def forward(self, x: Tensor) -> tuple[Tensor, PairLip]:
-        """Logits (B, N) and their constants."""
-        if self.training:
-            self.iterate(self.iterations)
-        return binary_as_two(self.model(x)), self.lip()
+    def forward(self, x: Tensor, iterate: bool = True) -> tuple[Tensor, PairLip]:
+        """Logits (B, N) and their constants; `iterate=False` for further pieces of one batch."""
+        logits = binary_as_two(self.model(x))
+        with torch.autocast(x.device.type, enabled=False):  # constants are never computed in half precision
+            if self.training and iterate:
+                self.iterate(self.iterations)
+            return logits, self.lip()
 
     def lip(self) -> PairLip:
         """The constants at the present vectors, with gradients to the weights."""

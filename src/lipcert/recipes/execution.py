@@ -14,23 +14,34 @@ from lipcert.certificate_file import describe
 from lipcert.data import Dataset
 from lipcert.models import ModelCard, save
 from lipcert.recipes.schema import Recipe, within
-from lipcert.train.loop import Plan, fit
+from lipcert.train import Hardware, Plan, fit
+from lipcert.train.hardware import is_first_process
 from lipcert.train.rundir import RunDirectory
 
 
 def execute(
-    recipe: Recipe, output: str | Path, *, resume: bool = False, overwrite: bool = False
+    recipe: Recipe,
+    output: str | Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    hardware: Hardware | None = None,
 ) -> RunDirectory:
     """Train and certify; the directory holds everything that was found out."""
     run = RunDirectory(output)
     if recipe.train.threads is not None:
         torch.set_num_threads(recipe.train.threads)
     plan, card = build(recipe)
-    run.start(recipe.model_dump(mode="json"), resume=resume, overwrite=overwrite)
+    if is_first_process():
+        run.start(recipe.model_dump(mode="json"), resume=resume, overwrite=overwrite)
+    fabric = (hardware or Hardware()).launch()
+    fabric.barrier()  # nobody looks into the directory before it is ready
     if not run.certificate.exists():
-        seconds = fit(plan, run)
-        save(plan.model, card, run.model)
-        write_json(run.certificate, _findings(recipe, plan, seconds))
+        seconds = fit(plan, run, fabric)
+        if fabric.is_global_zero:
+            save(plan.model, card, run.model)
+            write_json(run.certificate, _findings(recipe, plan, seconds))
+    fabric.barrier()
     return run
 
 
@@ -47,14 +58,15 @@ def build(recipe: Recipe) -> tuple[Plan, ModelCard]:
         "val": recipe.make_data("val") if recipe.train.validate_every else None,
         "seed": recipe.seed,
     }
-    settings = recipe.train.model_dump(exclude={"dtype", "threads"})
+    settings = recipe.train.model_dump(exclude={"dtype", "threads", "augment"})
+    settings["augmentation"] = recipe.train.augment
     plan: Plan = within("train", partial(Plan, **parts, **settings))
     return plan, card
 
 
 def _findings(recipe: Recipe, plan: Plan, seconds: float) -> dict[str, Any]:
     """The certificate of the trained model on the recipe's splits, and what made it."""
-    prover = certifier(plan.model.eval(), plan.train.input_shape)
+    prover = certifier(plan.model.eval(), plan.train.input_shape, recipe.certify.effort)
     splits: dict[str, Dataset] = {split: recipe.make_data(split) for split in recipe.certify.splits}
     loss = plan.loss_at(1.0)
     return {

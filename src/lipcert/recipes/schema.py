@@ -12,7 +12,9 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import nn
 
+from lipcert.bounds.proof import Effort
 from lipcert.certificate import Rounding
+from lipcert.data.augmentation import Augmentation
 from lipcert.data.base import DATASETS, Dataset, Split, load
 from lipcert.errors import InputError
 from lipcert.losses import LOSSES, Loss
@@ -56,7 +58,13 @@ class TrainSettings(_Strict):
     threads: int | None = Field(default=None, gt=0)
     checkpoint_every: int = Field(default=1, gt=0)
     validate_every: int = Field(default=0, ge=0)
-    accelerator: str = "auto"
+    augment: Augmentation | None = None
+    balanced: bool = False
+    accumulate: int = Field(default=1, gt=0)
+    clip: float | None = Field(default=None, gt=0)
+    ema: float | None = Field(default=None, gt=0, lt=1)
+    channels_last: bool = False
+    compile: bool = False
 
 
 class CertifySettings(_Strict):
@@ -65,6 +73,7 @@ class CertifySettings(_Strict):
     radii: tuple[float, ...] = Field(min_length=1)
     splits: tuple[Split, ...] = ("train", "val")
     rounding: Rounding = "float64"
+    effort: Effort = "auto"
 
     @model_validator(mode="after")
     def _radii_are_positive(self) -> CertifySettings:

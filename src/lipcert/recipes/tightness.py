@@ -32,16 +32,18 @@ def measure(run: Path, budget: str = "full", seed: int = 0, quiet: bool = True) 
         raise InputError(f"{run}: tightness is searched from training data: give a run directory")
     pairs, steps = BUDGETS[budget]
     model, data = load(run), read_recipe(str(run / "recipe.yaml")).make_data("train")
-    x = data.x.to(next(model.parameters()).dtype)
-    limits = (0.0, 1.0) if float(x.min()) >= 0 and float(x.max()) <= 1 else None
+    dtype = next(model.parameters()).dtype
+    images = data.x.dtype == torch.uint8 or bool((data.x.min() >= 0) & (data.x.max() <= 1))
+    limits = (0.0, 1.0) if images else None
     found = _begin(
         run, budget, seed, tensors_sha256(model.state_dict()), certifier(model, data.input_shape).k_f
     )
     batches = range(0, pairs, _PAIRS_AT_ONCE)
     for batch in track(batches[found["batches"] :], "tightness", transient=True, disable=quiet):
         generator = torch.Generator().manual_seed(seed * 1_000_003 + batch)
-        index = torch.randint(len(x), (2, min(_PAIRS_AT_ONCE, pairs - batch)), generator=generator)
-        _note(found, search(model, x[index[0]], x[index[1]], steps, limits=limits))
+        index = torch.randint(len(data), (2, min(_PAIRS_AT_ONCE, pairs - batch)), generator=generator)
+        x1, x2 = (data.floats(i, dtype) for i in index)
+        _note(found, search(model, x1, x2, steps, limits=limits))
         write_json(run / "tightness.json", found)
     return found
 

@@ -1,7 +1,9 @@
 """Training: the loop, schedules, checkpoints, the run directory."""
 
-from lipcert.train.loop import Plan, fit
+from lipcert.train.hardware import Hardware
+from lipcert.train.loop import fit
+from lipcert.train.plan import Plan
 from lipcert.train.rundir import RunDirectory
 from lipcert.train.schedules import SCHEDULES, Schedule
 
-__all__ = ["SCHEDULES", "Plan", "RunDirectory", "Schedule", "fit"]
+__all__ = ["SCHEDULES", "Hardware", "Plan", "RunDirectory", "Schedule", "fit"]

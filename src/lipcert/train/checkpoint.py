@@ -21,6 +21,7 @@ class Checkpoint(TypedDict):
     seconds: float  # of training so far
     model: dict[str, Tensor]  # Bounded: weights and power-iteration vectors
     optimizer: dict[str, Any]
+    average: list[Tensor] | None  # weights averaged over the steps
     random: Tensor  # torch's generator on the CPU
     losses: Tensor  # of the unfinished epoch
     correct: int  # of the unfinished epoch

@@ -1,13 +1,14 @@
-"""The training loop, on Lightning Fabric. It knows models, losses and data only by their contracts."""
+"""The training loop, on Lightning Fabric. It knows models, losses and data only by their contracts.
+
+Several processes share every batch and hold the same weights and vectors; sums over them are exact, so their
+number changes nothing but the order of additions.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import math
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from lightning_fabric import Fabric
@@ -17,120 +18,90 @@ from lipcert.bounds import Bounded
 from lipcert.data import Dataset
 from lipcert.errors import InputError, InterruptedRunError, TrainingError
 from lipcert.losses import Loss
+from lipcert.train.averaging import Average
 from lipcert.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from lipcert.train.hardware import Hardware
 from lipcert.train.interrupt import Interrupt
 from lipcert.train.monitor import Monitor
+from lipcert.train.plan import Plan
 from lipcert.train.rundir import RunDirectory
-from lipcert.train.schedules import Schedule
+
+# Steps after which several processes ask each other whether one was interrupted.
+_ASK_EVERY = 20
+
+_VALIDATION_BATCH = 1024
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Everything one training needs, with no name left to look up."""
-
-    model: nn.Module
-    loss: Loss
-    optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
-    train: Dataset
-    epochs: int
-    batch_size: int
-    seed: int
-    val: Dataset | None = None
-    validate_every: int = 0  # epochs; 0: never
-    checkpoint_every: int = 1  # epochs
-    schedules: Mapping[str, Schedule] = field(default_factory=dict)
-    accelerator: str = "auto"
-
-    def __post_init__(self) -> None:
-        if self.batch_size > len(self.train):
-            raise InputError(
-                f"batch_size: {self.batch_size} is larger than the {len(self.train)} training samples"
-            )
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Optimiser steps; the last batch of an epoch may be smaller."""
-        return math.ceil(len(self.train) / self.batch_size)
-
-    @property
-    def total_steps(self) -> int:
-        """Of the whole training."""
-        return self.epochs * self.steps_per_epoch
-
-    def batches(self, epoch: int) -> tuple[Tensor, ...]:
-        """The samples of each step: a function of seed and epoch alone, so that any resume sees the same."""
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
-        order = torch.randperm(len(self.train), generator=generator)
-        return torch.split(order, self.batch_size)
-
-    def loss_at(self, t: float) -> Loss:
-        """The loss with its numbers at fraction t of the training."""
-        numbers = {
-            key.removeprefix("loss."): schedule(getattr(self.loss, key.removeprefix("loss.")), t)
-            for key, schedule in self.schedules.items()
-            if key.startswith("loss.")
-        }
-        return dataclasses.replace(self.loss, **numbers)
-
-    def optimizer_numbers(self, start: Mapping[str, float], t: float) -> dict[str, float]:
-        """The optimiser's scheduled numbers at fraction t."""
-        keys = [key for key in self.schedules if key.startswith("optimizer.")]
-        return {
-            key.removeprefix("optimizer."): self.schedules[key](start[key.removeprefix("optimizer.")], t)
-            for key in keys
-        }
-
-
-def fit(plan: Plan, run: RunDirectory) -> float:
+def fit(plan: Plan, run: RunDirectory, fabric: Fabric | None = None) -> float:
     """Train `plan.model` in place, from the run's last checkpoint if it has one; seconds spent in all."""
-    return _Training(plan, run).finish()
+    return _Training(plan, run, fabric or Hardware(accelerator="cpu").launch()).finish()
 
 
 class _Training:
     """The state of one training, and its steps."""
 
-    def __init__(self, plan: Plan, run: RunDirectory) -> None:
-        self.plan, self.run = plan, run
+    def __init__(self, plan: Plan, run: RunDirectory, fabric: Fabric) -> None:
+        self.plan, self.run, self.fabric = plan, run, fabric
+        device = fabric.device
         self.bounded = Bounded(plan.model, plan.train.input_shape)
-        self.fabric = _fabric(plan.accelerator)
-        self.forward, self.optimizer = self.fabric.setup(
-            self.bounded, plan.optimizer(self.bounded.parameters())
-        )
-        self.x = plan.train.x.to(self.fabric.device, next(plan.model.parameters()).dtype)
-        self.y = plan.train.y.to(self.fabric.device)
+        if plan.channels_last:
+            plan.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.dtype = next(plan.model.parameters()).dtype
+        module = cast(nn.Module, torch.compile(self.bounded)) if plan.compile else self.bounded
+        self.forward, self.optimizer = fabric.setup(module, plan.optimizer(self.bounded.parameters()))
+        self.average = Average(self.bounded, plan.ema) if plan.ema is not None else None
+        # Images stay bytes where they are; anything smaller moves to the device at once.
+        bytes_ = plan.train.x.dtype == torch.uint8
+        self.x = plan.train.x if bytes_ else plan.train.x.to(device, self.dtype)
+        self.y = plan.train.y.to(device)
+        weights = plan.class_weights()
+        self.class_weights = None if weights is None else weights.to(device, self.dtype)
         self.start_numbers = dict(self.optimizer.param_groups[0])
-        self.losses = torch.zeros(plan.steps_per_epoch, dtype=torch.float64, device=self.fabric.device)
-        self.correct = torch.zeros((), dtype=torch.int64, device=self.fabric.device)
+        self.losses = torch.zeros(plan.steps_per_epoch, dtype=torch.float64, device=device)
+        self.correct = torch.zeros((), dtype=torch.int64, device=device)
         self.step, self.seconds = 0, 0.0
         self.epoch_drawn = -1
         self.batches: tuple[Tensor, ...] = ()
+        self.draws: Tensor | None = None
         if run.checkpoint.exists():
             self._restore(load_checkpoint(run.checkpoint))
 
     def finish(self) -> float:
         plan = self.plan
-        with Interrupt() as interrupt, Monitor(self.run, plan.epochs, self.step) as monitor:
+        with Interrupt() as interrupt, self._monitor() as monitor:
             clock = time.perf_counter()
             while self.step < plan.total_steps:
                 self._advance()
                 if self.step % plan.steps_per_epoch == 0:
                     epoch = self.step // plan.steps_per_epoch
-                    self._check_finite()
+                    losses = self._summed(self.losses)
+                    self._check_finite(losses)
                     now = time.perf_counter()
                     self.seconds, clock = self.seconds + now - clock, now
-                    monitor.epoch(self._metrics(epoch))
+                    metrics = self._metrics(epoch, losses)
+                    if monitor is not None:
+                        monitor.epoch(metrics)
                     self.correct.zero_()
+                    self.losses.zero_()
                     if epoch % plan.checkpoint_every == 0 or epoch == plan.epochs:
                         self._save()
-                if interrupt.requested:
+                if self._asked_to_stop(interrupt):
                     self.seconds += time.perf_counter() - clock
-                    self._check_finite()
+                    self._check_finite(self._summed(self.losses))
                     self._save()
                     raise InterruptedRunError(
                         f"{self.run.path}: interrupted after step {self.step}; the state is saved, "
                         "--resume continues"
                     )
+        if self.average is not None:
+            self.average.deliver()
         return self.seconds
+
+    def _monitor(self) -> contextlib.AbstractContextManager[Monitor | None]:
+        """Only the first process tells the world."""
+        if not self.fabric.is_global_zero:
+            return contextlib.nullcontext()
+        return Monitor(self.run, self.plan.epochs, self.step)
 
     def _advance(self) -> None:
         """One optimiser step."""
@@ -138,28 +109,86 @@ class _Training:
         loss = plan.loss_at(t)
         for group in self.optimizer.param_groups:
             group.update(plan.optimizer_numbers(self.start_numbers, t))
-        batch = self._batch().to(self.fabric.device)
-        logits, lip = self.forward(self.x[batch])
-        labels = self.y[batch]
-        objective = loss(logits, labels, lip).mean() + loss.penalty(lip)
+        batch = self._batch()
+        pieces = self._mine(batch).tensor_split(plan.accumulate)
         self.optimizer.zero_grad()
-        self.fabric.backward(objective)
+        for i, piece in enumerate(pieces):
+            with self._no_sync_before_the_last(i):
+                self._backward(piece, loss, len(batch), first=i == 0)
+        if plan.clip is not None:
+            self.fabric.clip_gradients(self.forward, self.optimizer, max_norm=plan.clip)
         self.optimizer.step()
-        # Kept on the device: reading a value every step would make a GPU wait.
-        self.losses[self.step % plan.steps_per_epoch] = objective.detach()
-        self.correct += (logits.detach().argmax(dim=1) == labels).sum()
+        if self.average is not None:
+            self.average.update(self.step)
         self.step += 1
 
+    def _backward(self, piece: Tensor, loss: Loss, batch_size: int, first: bool) -> None:
+        """The gradient of this piece's part of the objective, the penalty with the first one."""
+        x, labels = self._inputs(piece), self.y[piece.to(self.y.device)]
+        logits, lip = self.forward(x, iterate=first)
+        values = loss(logits, labels, lip)
+        if self.class_weights is not None:
+            values = values * self.class_weights[labels]
+        # Processes average their gradients, so each counts its samples as often as there are processes.
+        mine = values.sum() / batch_size
+        penalty = loss.penalty(lip) if first else 0.0
+        self.fabric.backward(mine * self.fabric.world_size + penalty)
+        # Kept on the device: reading a value every step would make a GPU wait.
+        part = mine.detach() + (penalty.detach() if isinstance(penalty, Tensor) else penalty) / (
+            self.fabric.world_size
+        )
+        self.losses[self.step % self.plan.steps_per_epoch] += part
+        self.correct += (logits.detach().argmax(dim=1) == labels).sum()
+
+    def _no_sync_before_the_last(self, piece: int) -> contextlib.AbstractContextManager[Any]:
+        if self.plan.accumulate == 1:
+            return contextlib.nullcontext()
+        return self.fabric.no_backward_sync(self.forward, enabled=piece < self.plan.accumulate - 1)
+
     def _batch(self) -> Tensor:
-        """This step's samples; the order of an epoch is drawn once."""
-        epoch, index = divmod(self.step, self.plan.steps_per_epoch)
+        """This step's samples; the order of an epoch and its augmentation are drawn once."""
+        plan = self.plan
+        epoch, index = divmod(self.step, plan.steps_per_epoch)
         if epoch != self.epoch_drawn:
-            self.epoch_drawn, self.batches = epoch, self.plan.batches(epoch)
+            self.epoch_drawn, self.batches = epoch, plan.batches(epoch)
+            if plan.augmentation is not None:
+                self.draws = plan.augmentation.draws(len(plan.train), plan.seed, epoch)
         return self.batches[index]
 
-    def _check_finite(self) -> None:
+    def _mine(self, samples: Tensor) -> Tensor:
+        """This process's share."""
+        return samples.tensor_split(self.fabric.world_size)[self.fabric.global_rank]
+
+    def _inputs(self, piece: Tensor) -> Tensor:
+        device = self.fabric.device
+        if self.x.dtype != torch.uint8:
+            return self.x[piece.to(device)]
+        images = self.x[piece].to(device, non_blocking=True)
+        if self.plan.augmentation is None or self.draws is None:
+            x = images.float() / 255
+        else:
+            x = self.plan.augmentation(images, self.draws[piece].to(device, non_blocking=True))
+        x = x.to(self.dtype)
+        return x.to(memory_format=torch.channels_last) if self.plan.channels_last else x
+
+    def _summed(self, value: Tensor) -> Tensor:
+        """Over all processes."""
+        if self.fabric.world_size == 1:
+            return value
+        total: Tensor = self.fabric.all_reduce(value.clone(), reduce_op="sum")  # type: ignore[assignment]
+        return total
+
+    def _asked_to_stop(self, interrupt: Interrupt) -> bool:
+        """All processes stop after the same step."""
+        if self.fabric.world_size == 1:
+            return interrupt.requested
+        if self.step % _ASK_EVERY and self.step % self.plan.steps_per_epoch:
+            return False
+        return bool(self._summed(torch.tensor(float(interrupt.requested), device=self.fabric.device)))
+
+    def _check_finite(self, losses: Tensor) -> None:
         """Name the first bad step of this epoch; nothing bad is ever saved."""
-        bad = (~torch.isfinite(self.losses)).nonzero()
+        bad = (~torch.isfinite(losses)).nonzero()
         if len(bad):
             index = int(bad[0])
             epoch_start = (self.step - 1) // self.plan.steps_per_epoch * self.plan.steps_per_epoch
@@ -169,17 +198,17 @@ class _Training:
                 else ("it happened before the first checkpoint")
             )
             raise TrainingError(
-                f"the loss became {float(self.losses[index])} at step {epoch_start + index + 1}; {kept}"
+                f"the loss became {float(losses[index])} at step {epoch_start + index + 1}; {kept}"
             )
 
     @torch.no_grad()
-    def _metrics(self, epoch: int) -> dict[str, Any]:
+    def _metrics(self, epoch: int, losses: Tensor) -> dict[str, Any]:
         plan, t = self.plan, self.step / self.plan.total_steps
         metrics = {
             "epoch": epoch,
             "step": self.step,
-            "loss": float(self.losses.mean()),
-            "accuracy": int(self.correct) / len(plan.train),
+            "loss": float(losses.mean()),
+            "accuracy": int(self._summed(self.correct)) / len(plan.train),
             "k_f": float(self.bounded.lip().max()),
             "seconds": round(self.seconds, 3),
         }
@@ -191,56 +220,60 @@ class _Training:
             )
             metrics[key] = value
         if plan.val is not None and plan.validate_every and epoch % plan.validate_every == 0:
-            metrics |= self._validate(plan.val)
+            with self.average.in_place() if self.average is not None else contextlib.nullcontext():
+                metrics |= self._validate(plan.val)
         return metrics
 
-    @torch.no_grad()
     def _validate(self, data: Dataset) -> dict[str, float]:
         """Accuracy, and certified accuracy at the loss's ε with estimated constants."""
         self.forward.eval()
         self.bounded.converge()
         right, certified = 0, 0
-        eps = float(getattr(self.plan.loss, "eps", 0.0))
-        for i in range(0, len(data), 1024):
-            x = data.x[i : i + 1024].to(self.x)
-            y = data.y[i : i + 1024].to(self.y)
-            logits, lip = self.forward(x)
+        eps = float(getattr(self.plan.loss_at(1.0), "eps", 0.0))
+        mine = self._mine(torch.arange(len(data)))
+        for index in torch.split(mine, _VALIDATION_BATCH):
+            x = data.floats(index, self.dtype).to(self.fabric.device)
+            y = data.y[index].to(self.y)
+            logits, lip = self.bounded(x)
             top = logits.argmax(dim=1)
             margin = logits.gather(1, top[:, None]) - logits - eps * lip.rows(top)
             holds = (margin > 0).scatter(1, top[:, None], True).all(dim=1)
             right += int((top == y).sum())
             certified += int(((top == y) & holds).sum())
         self.forward.train()
+        counts = self._summed(torch.tensor([right, certified], device=self.fabric.device))
+        right, certified = (int(count) for count in counts)
         return {"val_accuracy": right / len(data), "val_cra_estimate": certified / len(data)}
 
     def _save(self) -> None:
-        save_checkpoint(
-            self.run.checkpoint,
-            Checkpoint(
-                step=self.step,
-                seconds=self.seconds,
-                model=self.bounded.state_dict(),
-                optimizer=self.optimizer.state_dict(),
-                random=torch.get_rng_state(),
-                losses=self.losses,
-                correct=int(self.correct),
-            ),
-        )
+        losses, correct = self._summed(self.losses), self._summed(self.correct)
+        if self.fabric.is_global_zero:
+            save_checkpoint(
+                self.run.checkpoint,
+                Checkpoint(
+                    step=self.step,
+                    seconds=self.seconds,
+                    model=self.bounded.state_dict(),
+                    optimizer=self.optimizer.state_dict(),
+                    average=None if self.average is None else self.average.weights,
+                    random=torch.get_rng_state(),
+                    losses=losses,
+                    correct=int(correct),
+                ),
+            )
+        self.fabric.barrier()
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         try:
             self.bounded.load_state_dict(checkpoint["model"])
             self.optimizer.load_state_dict(checkpoint["optimizer"])
             torch.set_rng_state(checkpoint["random"])
-            self.losses.copy_(checkpoint["losses"])
-            self.correct.fill_(checkpoint["correct"])
+            if self.fabric.is_global_zero:  # sums over all processes
+                self.losses.copy_(checkpoint["losses"])
+                self.correct.fill_(checkpoint["correct"])
+            if self.average is not None and checkpoint["average"] is not None:
+                self.average.load(checkpoint["average"])
         except (RuntimeError, ValueError, TypeError, KeyError) as error:
             reason = str(error).partition("\n")[0]
             raise InputError(f"{self.run.checkpoint}: of another model ({reason})") from None
         self.step, self.seconds = checkpoint["step"], checkpoint["seconds"]
-
-
-def _fabric(accelerator: str) -> Fabric:
-    fabric = Fabric(accelerator=accelerator, devices=1)
-    fabric.launch()
-    return fabric

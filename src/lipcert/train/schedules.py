@@ -65,6 +65,27 @@ class Linear(Schedule):
         return start + (self.end - start) * min(t / self.until, 1.0)
 
 
+@SCHEDULES.register("ramp")
+@dataclass(frozen=True)
+class Ramp(Schedule):
+    """A straight line from `first` times the value up to the value, reached at fraction `until` and kept.
+
+    Example:
+        >>> Ramp(until=0.5)(start=4.0, t=0.25)
+        2.0
+    """
+
+    first: float = 0.0
+    until: float = 1.0
+
+    def __post_init__(self) -> None:
+        _fraction("until", self.until)
+
+    def __call__(self, start: float, t: float) -> float:
+        """The value at fraction t."""
+        return start * (self.first + (1 - self.first) * min(t / self.until, 1.0))
+
+
 @SCHEDULES.register("logarithmic")
 @dataclass(frozen=True)
 class Logarithmic(Schedule):

@@ -1,0 +1,82 @@
+"""Random crops, flips, rotations and colours, on whole batches.
+
+What happens to a sample is a function of the seed, the epoch and its index, so any number of processes sees
+the same images. Pixels are moved while they are bytes, to the nearest place, with zeros from outside; colours
+are changed afterwards, brightness first, then contrast, then saturation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lipcert.errors import InputError
+
+# Red, green and blue in a grey value (ITU-R 601).
+_GREY = (0.299, 0.587, 0.114)
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """How far images move, `crop` pixels and `rotate` degrees either way; colours by 1 ± `jitter`."""
+
+    crop: int = 0
+    flip: bool = False
+    rotate: float = 0.0
+    jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.crop < 0:
+            raise InputError(f"crop: expected pixels >= 0, got {self.crop}")
+        if not 0 <= self.rotate <= 180:
+            raise InputError(f"rotate: expected degrees from 0 to 180, got {self.rotate}")
+        if not 0 <= self.jitter < 1:
+            raise InputError(f"jitter: expected a number from 0 to 1, got {self.jitter}")
+
+    def draws(self, samples: int, seed: int, epoch: int) -> Tensor:
+        """The chances of every sample in an epoch: (samples, 7) in [0, 1)."""
+        return torch.from_numpy(np.random.default_rng([seed, epoch]).random((samples, 7), dtype=np.float32))
+
+    def __call__(self, images: Tensor, draws: Tensor) -> Tensor:
+        """uint8 (B, C, H, W) and their draws (B, 7) to float32 in [0, 1]."""
+        if images.ndim != 4 or images.dtype != torch.uint8:
+            raise InputError(f"augmentation is for uint8 images, got {images.dtype} {tuple(images.shape)}")
+        moved = self._move(images, draws) if self.crop or self.flip or self.rotate else images
+        x = moved.float() / 255
+        return self._recolour(x, draws) if self.jitter else x
+
+    def _move(self, images: Tensor, draws: Tensor) -> Tensor:
+        """Crop, then flip, then rotation, in one look-up: every pixel asks where it came from."""
+        batch, channels, height, width = images.shape
+        shift = (draws[:, :2] * (2 * self.crop + 1)).floor() - self.crop  # (B, 2), whole pixels
+        angle = (2 * draws[:, 2] - 1) * math.radians(self.rotate)
+        mirror = 1.0 - 2.0 * (draws[:, 3] < 0.5) if self.flip else torch.ones_like(angle)
+        y = torch.arange(height, device=images.device) - (height - 1) / 2
+        x = torch.arange(width, device=images.device) - (width - 1) / 2
+        cos, sin = angle.cos()[:, None, None], angle.sin()[:, None, None]
+        from_y = cos * y[:, None] + sin * x + shift[:, :1, None] + (height - 1) / 2  # (B, H, W)
+        from_x = mirror[:, None, None] * (cos * x - sin * y[:, None]) + shift[:, 1:, None] + (width - 1) / 2
+        row, column = from_y.round().long(), from_x.round().long()
+        inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+        place = torch.where(inside, row * width + column, 0).view(batch, 1, -1)
+        found = images.flatten(2).gather(2, place.expand(-1, channels, -1))
+        return (found * inside.view(batch, 1, -1)).view(images.shape)
+
+    def _recolour(self, x: Tensor, draws: Tensor) -> Tensor:
+        factors = 1 + self.jitter * (2 * draws[:, 4:7] - 1)
+        brightness, contrast, saturation = factors.view(-1, 3, 1, 1, 1).unbind(1)
+        x = (x * brightness).clamp_(0, 1)
+        x = torch.lerp(_grey(x).mean(dim=(2, 3), keepdim=True), x, contrast).clamp_(0, 1)
+        return torch.lerp(_grey(x), x, saturation).clamp_(0, 1)
+
+
+def _grey(x: Tensor) -> Tensor:
+    """(B, C, H, W) to (B, 1, H, W)."""
+    if x.shape[1] != 3:
+        return x.mean(dim=1, keepdim=True)
+    weights = torch.tensor(_GREY, dtype=x.dtype, device=x.device).view(1, 3, 1, 1)
+    return (x * weights).sum(dim=1, keepdim=True)

@@ -1,0 +1,49 @@
+"""An exponential moving average of the weights, which is what a training with one delivers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from lipcert.bounds import Bounded
+
+
+class Average:
+    """Follows the weights of a model: a ← d·a + (1 − d)·w after every step.
+
+    Early on the average would be mostly the first weights, so d grows to its value: (1 + t)/(10 + t) at most.
+    """
+
+    def __init__(self, bounded: Bounded, decay: float) -> None:
+        self._bounded, self._decay = bounded, decay
+        self.weights = [p.detach().clone() for p in bounded.parameters()]
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """After the optimiser's step number `step`, from 0."""
+        decay = min(self._decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(self.weights, list(self._bounded.parameters()), 1 - decay)
+
+    @torch.no_grad()
+    def deliver(self) -> None:
+        """Put the average in the model's place."""
+        for parameter, average in zip(self._bounded.parameters(), self.weights, strict=True):
+            parameter.copy_(average)
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Within it the model has the averaged weights; then its own again, with their vectors."""
+        own = {name: value.clone() for name, value in self._bounded.state_dict().items()}
+        self.deliver()
+        try:
+            yield
+        finally:
+            self._bounded.load_state_dict(own)
+
+    def load(self, weights: list[Tensor]) -> None:
+        """From a checkpoint."""
+        for mine, saved in zip(self.weights, weights, strict=True):
+            mine.copy_(saved)

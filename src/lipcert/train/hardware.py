@@ -1,0 +1,69 @@
+"""Where a training runs: devices, nodes, strategy, precision. Not part of a recipe: no figure depends on it.
+
+One process starts the others, or torchrun or SLURM does; Fabric knows which.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
+from lightning_fabric.strategies.strategy import Strategy
+
+from lipcert.errors import InputError
+
+PRECISIONS = ("32", "bf16-mixed", "16-mixed")
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What to run on."""
+
+    accelerator: str = "auto"
+    devices: int | str = 1
+    nodes: int = 1
+    strategy: str = "auto"
+    precision: str = "32"
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError(f"--precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
+        if self.nodes < 1:
+            raise InputError(f"--nodes: expected at least 1, got {self.nodes}")
+        if self.devices != "auto" and not (str(self.devices).isdigit() and int(self.devices) > 0):
+            raise InputError(f"--devices: expected a number > 0 or auto, got {self.devices!r}")
+
+    def launch(self) -> Fabric:
+        """Start the other processes, if there are any and nobody did."""
+        devices = int(self.devices) if str(self.devices).isdigit() else self.devices
+        precision = "32-true" if self.precision == "32" else self.precision
+        try:
+            fabric = Fabric(
+                accelerator=self.accelerator,
+                devices=devices,
+                num_nodes=self.nodes,
+                strategy=self._strategy(),
+                precision=precision,  # type: ignore[arg-type]
+            )
+        except (ValueError, RuntimeError, ImportError) as error:
+            # Fabric names the argument that does not fit.
+            raise InputError(f"hardware: {str(error).partition(chr(10))[0]}") from None
+        if self.precision != "32" and fabric.device.type == "cpu":
+            raise InputError("--precision: mixed precision is for accelerators; a CPU trains in 32")
+        fabric.launch()
+        return fabric
+
+    def _strategy(self) -> str | Strategy:
+        several = self.nodes > 1 or self.devices not in (1, "1")
+        if self.strategy == "ddp" or (self.strategy == "auto" and several):
+            # Every process moves its power-iteration vectors alike: there is nothing to send.
+            return DDPStrategy(broadcast_buffers=False)
+        return self.strategy
+
+
+def is_first_process() -> bool:
+    """Whether this process is the one that writes, asked before any process group exists."""
+    ranks = (os.environ.get(key) for key in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
+    return int(next((rank for rank in ranks if rank is not None), "0")) == 0

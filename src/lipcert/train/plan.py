@@ -1,0 +1,90 @@
+"""One training, with no name left to look up: what is trained, on what, in which order, how hard."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.data import Dataset
+from lipcert.data.augmentation import Augmentation
+from lipcert.errors import InputError
+from lipcert.losses import Loss
+from lipcert.train.schedules import Schedule
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything one training needs. `batch_size` is that of all processes together."""
+
+    model: nn.Module
+    loss: Loss
+    optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+    train: Dataset
+    epochs: int
+    batch_size: int
+    seed: int
+    val: Dataset | None = None
+    validate_every: int = 0  # epochs; 0: never
+    checkpoint_every: int = 1  # epochs
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    augmentation: Augmentation | None = None
+    balanced: bool = False  # every class counts the same, however many samples it has
+    accumulate: int = 1  # pieces of a batch that are computed one after the other
+    clip: float | None = None  # largest norm of the gradient
+    ema: float | None = None  # decay of the averaged weights
+    channels_last: bool = False
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        if self.batch_size > len(self.train):
+            raise InputError(
+                f"batch_size: {self.batch_size} is larger than the {len(self.train)} training samples"
+            )
+        if self.augmentation is not None and self.train.x.dtype != torch.uint8:
+            raise InputError(f"augment: is for uint8 images, the data is {self.train.x.dtype}")
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimiser steps; the last batch of an epoch may be smaller."""
+        return math.ceil(len(self.train) / self.batch_size)
+
+    @property
+    def total_steps(self) -> int:
+        """Of the whole training."""
+        return self.epochs * self.steps_per_epoch
+
+    def batches(self, epoch: int) -> tuple[Tensor, ...]:
+        """The samples of each step: a function of seed and epoch alone, so that any resume sees the same."""
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
+        order = torch.randperm(len(self.train), generator=generator)
+        return torch.split(order, self.batch_size)
+
+    def class_weights(self) -> Tensor | None:
+        """(N,), of mean 1 over the samples; None if all count as they come."""
+        if not self.balanced:
+            return None
+        counts = self.train.y.bincount(minlength=len(self.train.classes)).double()
+        present = (counts > 0).sum()
+        return torch.where(counts > 0, len(self.train) / (present * counts.clamp_min(1)), 0.0)
+
+    def loss_at(self, t: float) -> Loss:
+        """The loss with its numbers at fraction t of the training."""
+        numbers = {
+            key.removeprefix("loss."): schedule(getattr(self.loss, key.removeprefix("loss.")), t)
+            for key, schedule in self.schedules.items()
+            if key.startswith("loss.")
+        }
+        return dataclasses.replace(self.loss, **numbers)
+
+    def optimizer_numbers(self, start: Mapping[str, float], t: float) -> dict[str, float]:
+        """The optimiser's scheduled numbers at fraction t."""
+        keys = [key for key in self.schedules if key.startswith("optimizer.")]
+        return {
+            key.removeprefix("optimizer."): self.schedules[key](start[key.removeprefix("optimizer.")], t)
+            for key in keys
+        }
