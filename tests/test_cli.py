@@ -94,6 +94,49 @@ def test_train_then_certify(cli, tmp_path: Path) -> None:
     assert Path("run/model.safetensors").stat().st_mtime_ns != before
 
 
+OWN = """
+import torch.nn.functional as F
+from torch import nn
+from lipcert.nn import MinMax
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 4, 1)
+        self.head = nn.Linear(4 * 25, 2)
+
+    def forward(self, x):
+        x = F.relu(self.first(x))
+        return self.head((x + self.second(x)).flatten(1))
+
+def odd():
+    return nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
+
+number = 3
+"""
+
+
+def test_inspect_a_model_of_ones_own(cli) -> None:
+    Path("own.py").write_text(OWN)
+    status, out, err = cli("inspect", "own.py:Own", "--input-shape", "3,5,5")
+    assert status == 0, err
+    assert "4×5×5" in out
+    assert "gram" in out
+    for arguments, said in [
+        (["own.py:Own"], "--input-shape"),
+        (["own.py:Own", "--input-shape", "3,5"], "input_shape"),
+        (["own.py:Own", "--input-shape", "wide"], "--input-shape"),
+        (["own.py:odd", "--input-shape", "2"], "LayerNorm"),
+        (["own.py:number", "--input-shape", "2"], "not callable"),
+        (["own.py:nothing", "--input-shape", "2"], "nothing"),
+        (["gone.py:Own", "--input-shape", "2"], "no such Python file"),
+    ]:
+        status, _, err = cli("inspect", *arguments)
+        assert status in (1, 2), arguments
+        assert said in err
+        assert err.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

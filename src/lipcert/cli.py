@@ -151,18 +151,21 @@ def tightness(
 
 @app.command()
 def inspect(
-    model: Annotated[str, typer.Argument(help="A run directory or a .safetensors file.")],
+    model: Annotated[
+        str, typer.Argument(help="A run directory, a .safetensors file, or FILE.py:NAME, which is run.")
+    ],
+    input_shape: Annotated[
+        str | None, typer.Option(help="For FILE.py:NAME, such as 3,32,32.", show_default="the model's")
+    ] = None,
     effort: Annotated[str, typer.Option(help="auto, exact or fast.")] = "auto",
 ) -> None:
     """Show a model layer by layer, with estimated and proved Lipschitz constants.
 
     Example: lipcert inspect runs/moons-cll
     """
-    from lipcert.models.files import load, model_file, read_card
-    from lipcert.report.inspection import inspection_table
+    from lipcert.report.inspection import inspection_of
 
-    card = read_card(model_file(model))
-    _print(inspection_table(load(model), card.input_shape, effort))  # type: ignore[arg-type]
+    _print(inspection_of(model, input_shape, effort))
 
 
 @app.command()

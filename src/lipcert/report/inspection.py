@@ -11,9 +11,32 @@ from torch import nn
 from lipcert.bounds.graph import Step, trace
 from lipcert.bounds.power_iteration import first_vector
 from lipcert.bounds.proof import Effort, prove
+from lipcert.errors import InputError
+from lipcert.models.files import load, model_file, read_card
+from lipcert.models.python_files import is_python, load_python
+from lipcert.types import Shape
 
 # Power iterations behind the estimate column: what a long training converges to.
 _ITERATIONS = 100
+
+
+def inspection_of(source: str, input_shape: str | None, effort: str) -> Table:
+    """From what the command line says."""
+    if is_python(source):
+        if input_shape is None:
+            raise InputError("--input-shape: a model of your own needs one, such as 3,32,32")
+        return inspection_table(load_python(source), _parsed(input_shape), effort)  # type: ignore[arg-type]
+    shape = read_card(model_file(source)).input_shape
+    if input_shape is not None and _parsed(input_shape) != shape:
+        raise InputError(f"--input-shape: {source} is made for {shape}")
+    return inspection_table(load(source), shape, effort)  # type: ignore[arg-type]
+
+
+def _parsed(shape: str) -> Shape:
+    try:
+        return tuple(int(part) for part in shape.split(","))
+    except ValueError:
+        raise InputError(f"--input-shape: expected numbers with commas between, got {shape!r}") from None
 
 
 def inspection_table(model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> Table:
