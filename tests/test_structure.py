@@ -19,6 +19,7 @@ ORDER = [
     "environment",
     "hashing",
     "precision",
+    "shards",
     "bounds",
     "nn",
     "losses",

@@ -29,6 +29,7 @@ from lipcert.errors import InputError, LipcertWarning, StaleBoundError
 from lipcert.evaluation import FLOAT32, LONGEST, TINY32, Deployed, Evaluation, evaluate, plain
 from lipcert.hashing import tensors_sha256
 from lipcert.precision import refuse_reduced_precision
+from lipcert.shards import ALONE, Shard
 from lipcert.types import pairwise_distance
 
 Rounding = Literal["float64", "float32", "ignored"]
@@ -71,7 +72,9 @@ class CertifiedAccuracy:
 class Certifier:
     """Proves the constants of a model once, then certifies batches. Made by `certifier`."""
 
-    def __init__(self, model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> None:
+    def __init__(
+        self, model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto", shard: Shard = ALONE
+    ) -> None:
         refuse_reduced_precision(model)
         self._float32 = all(p.dtype == torch.float32 for p in model.parameters())
         self._model = model
@@ -92,7 +95,9 @@ class Certifier:
                 LipcertWarning,
                 stacklevel=3,
             )
-        self.bound: Bound = prove(self._features, effort)
+        # One process proves, so that all certify with the same bits.
+        proof = prove(self._features, effort) if shard.index == 0 else None
+        self.bound: Bound = shard.first(proof)
         self.pairs = _product_up(self._head.spread, self.bound.value)  # (N, N) proved K_ij
 
     @property

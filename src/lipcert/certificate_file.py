@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.progress import track
-from torch import nn
+from torch import Tensor, nn
 
 from lipcert.bounds.memory import fresh_proofs
 from lipcert.certificate import (
@@ -32,6 +32,7 @@ from lipcert.data import Dataset
 from lipcert.environment import environment
 from lipcert.errors import InputError
 from lipcert.hashing import tensors_sha256
+from lipcert.shards import ALONE, Shard
 
 # Another machine's sums may differ in the last bits; a proof is repeated to this precision.
 _SAME = 1e-9
@@ -47,6 +48,7 @@ def describe(
     splits: Mapping[str, Dataset],
     radii: Sequence[float],
     rounding: Rounding,
+    shard: Shard = ALONE,
 ) -> dict[str, Any]:
     """Certify every split of the data that `source` names; the result is ready for JSON."""
     return {
@@ -60,7 +62,7 @@ def describe(
         "pairs": _summary(prover),
         "layers": [asdict(layer) for layer in prover.bound.layers],
         "data": dict(source),
-        "splits": {name: _accuracies(prover, data, radii, rounding) for name, data in splits.items()},
+        "splits": {name: _accuracies(prover, data, radii, rounding, shard) for name, data in splits.items()},
     }
 
 
@@ -71,30 +73,33 @@ def _summary(prover: Certifier) -> dict[str, float]:
     return {"smallest": float(pairs.min()), "median": float(pairs.median()), "largest": float(pairs.max())}
 
 
-def certify_data(prover: Certifier, data: Dataset, rounding: Rounding = "float64") -> Certificate:
-    """Of every sample, batch by batch."""
+def certify_data(
+    prover: Certifier, data: Dataset, rounding: Rounding = "float64", shard: Shard = ALONE
+) -> Certificate:
+    """Of every sample, batch by batch; several processes share the samples, and all get the whole."""
+    mine = shard.mine(torch.arange(len(data)))
+    batches = torch.split(mine, _BATCH)
     console = Console(stderr=True)
-    starts = range(0, len(data), _BATCH)
-    shown = track(
-        starts,
-        "certifying",
-        console=console,
-        transient=True,
-        disable=not console.is_terminal or len(starts) < 4,
-    )
-    parts = [prover(data.floats(slice(i, i + _BATCH)), rounding) for i in shown]
+    quiet = not console.is_terminal or len(batches) < 4 or shard.index > 0
+    shown = track(batches, "certifying", console=console, transient=True, disable=quiet)
+    parts = [prover(data.floats(batch), rounding) for batch in shown if len(batch)]
+
+    def column(name: str, kind: torch.dtype) -> Tensor:
+        own = torch.cat([torch.zeros(0, dtype=kind), *(getattr(part, name) for part in parts)])
+        return shard.gathered(own, mine, len(data))
+
     return Certificate(
-        torch.cat([part.prediction for part in parts]),
-        torch.cat([part.radius for part in parts]),
-        torch.cat([part.rival for part in parts]),
+        column("prediction", torch.int64),
+        column("radius", torch.float64),
+        column("rival", torch.int64),
         rounding,
     )
 
 
 def _accuracies(
-    prover: Certifier, data: Dataset, radii: Sequence[float], rounding: Rounding
+    prover: Certifier, data: Dataset, radii: Sequence[float], rounding: Rounding, shard: Shard = ALONE
 ) -> dict[str, Any]:
-    certificate = certify_data(prover, data, rounding)
+    certificate = certify_data(prover, data, rounding, shard)
     clean, *certified = certified_accuracy(certificate, data.y, [0.0, *radii])
     return {
         "sha256": tensors_sha256({"x": data.x, "y": data.y}),

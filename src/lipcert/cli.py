@@ -38,6 +38,11 @@ def train(
     output: Annotated[Path | None, typer.Option(help="Run directory.", show_default="runs/NAME")] = None,
     resume: Annotated[bool, typer.Option(help="Continue from the last checkpoint.")] = False,
     overwrite: Overwrite = False,
+    accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")] = "auto",
+    devices: Annotated[str, typer.Option(help="How many a node, or auto.")] = "1",
+    nodes: Annotated[int, typer.Option(help="How many machines.")] = 1,
+    strategy: Annotated[str, typer.Option(help="Of Lightning Fabric, such as ddp.")] = "auto",
+    precision: Annotated[str, typer.Option(help="32; bf16-mixed or 16-mixed on accelerators.")] = "32",
 ) -> None:
     """Train a recipe, prove its bounds, certify its data.
 
@@ -45,11 +50,15 @@ def train(
     """
     from lipcert.recipes import execute, read_recipe
     from lipcert.report.tables import run_table
+    from lipcert.train.hardware import Hardware, is_first_process
 
     settled = read_recipe(recipe, budget, set_ or [])
-    run = execute(settled, output or Path("runs") / settled.name, resume=resume, overwrite=overwrite)
-    _print(run_table([run]))
-    print(f"run: {run.path}")
+    hardware = Hardware(accelerator, devices, nodes, strategy, precision)
+    place = output or Path("runs") / settled.name
+    run = execute(settled, place, resume=resume, overwrite=overwrite, hardware=hardware)
+    if is_first_process():
+        _print(run_table([run]))
+        print(f"run: {run.path}")
 
 
 @app.command()

@@ -9,13 +9,14 @@ from typing import Any
 import torch
 
 from lipcert.atomic import write_json
-from lipcert.certificate import certifier
+from lipcert.certificate import Certifier
 from lipcert.certificate_file import describe
 from lipcert.data import Dataset
 from lipcert.models import ModelCard, save
 from lipcert.recipes.schema import Recipe, within
+from lipcert.shards import Shard
 from lipcert.train import Hardware, Plan, fit
-from lipcert.train.hardware import is_first_process
+from lipcert.train.hardware import is_first_process, shard_of
 from lipcert.train.rundir import RunDirectory
 
 
@@ -40,7 +41,9 @@ def execute(
         seconds = fit(plan, run, fabric)
         if fabric.is_global_zero:
             save(plan.model, card, run.model)
-            write_json(run.certificate, _findings(recipe, plan, seconds))
+        findings = _findings(recipe, plan, seconds, shard_of(fabric))
+        if fabric.is_global_zero:
+            write_json(run.certificate, findings)
     fabric.barrier()
     return run
 
@@ -64,9 +67,9 @@ def build(recipe: Recipe) -> tuple[Plan, ModelCard]:
     return plan, card
 
 
-def _findings(recipe: Recipe, plan: Plan, seconds: float) -> dict[str, Any]:
+def _findings(recipe: Recipe, plan: Plan, seconds: float, shard: Shard) -> dict[str, Any]:
     """The certificate of the trained model on the recipe's splits, and what made it."""
-    prover = certifier(plan.model.eval(), plan.train.input_shape, recipe.certify.effort)
+    prover = Certifier(plan.model.eval(), plan.train.input_shape, recipe.certify.effort, shard)
     splits: dict[str, Dataset] = {split: recipe.make_data(split) for split in recipe.certify.splits}
     loss = plan.loss_at(1.0)
     return {
@@ -77,6 +80,7 @@ def _findings(recipe: Recipe, plan: Plan, seconds: float) -> dict[str, Any]:
             splits,
             recipe.certify.radii,
             recipe.certify.rounding,
+            shard,
         ),
         "recipe": recipe.name,
         "seed": recipe.seed,

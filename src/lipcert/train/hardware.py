@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import cast
 
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
 from lightning_fabric.strategies.strategy import Strategy
+from torch import Tensor
 
 from lipcert.errors import InputError
+from lipcert.shards import ALONE, Shard
 
 PRECISIONS = ("32", "bf16-mixed", "16-mixed")
 
@@ -59,8 +62,20 @@ class Hardware:
         several = self.nodes > 1 or self.devices not in (1, "1")
         if self.strategy == "ddp" or (self.strategy == "auto" and several):
             # Every process moves its power-iteration vectors alike: there is nothing to send.
-            return DDPStrategy(broadcast_buffers=False)
+            return DDPStrategy(forward_sync_buffers=False)
         return self.strategy
+
+
+def shard_of(fabric: Fabric) -> Shard:
+    """This process's part in the work."""
+    if fabric.world_size == 1:
+        return ALONE
+
+    def total(value: Tensor) -> Tensor:
+        summed = fabric.all_reduce(value.to(fabric.device).clone(), reduce_op="sum")
+        return cast(Tensor, summed).to(value.device)
+
+    return Shard(fabric.global_rank, fabric.world_size, total, fabric.broadcast)
 
 
 def is_first_process() -> bool:

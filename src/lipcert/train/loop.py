@@ -20,7 +20,7 @@ from lipcert.errors import InputError, InterruptedRunError, TrainingError
 from lipcert.losses import Loss
 from lipcert.train.averaging import Average
 from lipcert.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from lipcert.train.hardware import Hardware
+from lipcert.train.hardware import Hardware, shard_of
 from lipcert.train.interrupt import Interrupt
 from lipcert.train.monitor import Monitor
 from lipcert.train.plan import Plan
@@ -41,7 +41,7 @@ class _Training:
     """The state of one training, and its steps."""
 
     def __init__(self, plan: Plan, run: RunDirectory, fabric: Fabric) -> None:
-        self.plan, self.run, self.fabric = plan, run, fabric
+        self.plan, self.run, self.fabric, self.shard = plan, run, fabric, shard_of(fabric)
         device = fabric.device
         self.bounded = Bounded(plan.model, plan.train.input_shape)
         if plan.channels_last:
@@ -74,7 +74,7 @@ class _Training:
                 self._advance()
                 if self.step % plan.steps_per_epoch == 0:
                     epoch = self.step // plan.steps_per_epoch
-                    losses = self._summed(self.losses)
+                    losses = self.shard.total(self.losses)
                     self._check_finite(losses)
                     now = time.perf_counter()
                     self.seconds, clock = self.seconds + now - clock, now
@@ -87,7 +87,7 @@ class _Training:
                         self._save()
                 if self._asked_to_stop(interrupt):
                     self.seconds += time.perf_counter() - clock
-                    self._check_finite(self._summed(self.losses))
+                    self._check_finite(self.shard.total(self.losses))
                     self._save()
                     raise InterruptedRunError(
                         f"{self.run.path}: interrupted after step {self.step}; the state is saved, "
@@ -110,7 +110,7 @@ class _Training:
         for group in self.optimizer.param_groups:
             group.update(plan.optimizer_numbers(self.start_numbers, t))
         batch = self._batch()
-        pieces = self._mine(batch).tensor_split(plan.accumulate)
+        pieces = self.shard.mine(batch).tensor_split(plan.accumulate)
         self.optimizer.zero_grad()
         for i, piece in enumerate(pieces):
             with self._no_sync_before_the_last(i):
@@ -132,10 +132,10 @@ class _Training:
         # Processes average their gradients, so each counts its samples as often as there are processes.
         mine = values.sum() / batch_size
         penalty = loss.penalty(lip) if first else 0.0
-        self.fabric.backward(mine * self.fabric.world_size + penalty)
+        self.fabric.backward(mine * self.shard.count + penalty)
         # Kept on the device: reading a value every step would make a GPU wait.
         part = mine.detach() + (penalty.detach() if isinstance(penalty, Tensor) else penalty) / (
-            self.fabric.world_size
+            self.shard.count
         )
         self.losses[self.step % self.plan.steps_per_epoch] += part
         self.correct += (logits.detach().argmax(dim=1) == labels).sum()
@@ -155,10 +155,6 @@ class _Training:
                 self.draws = plan.augmentation.draws(len(plan.train), plan.seed, epoch)
         return self.batches[index]
 
-    def _mine(self, samples: Tensor) -> Tensor:
-        """This process's share."""
-        return samples.tensor_split(self.fabric.world_size)[self.fabric.global_rank]
-
     def _inputs(self, piece: Tensor) -> Tensor:
         device = self.fabric.device
         if self.x.dtype != torch.uint8:
@@ -171,20 +167,13 @@ class _Training:
         x = x.to(self.dtype)
         return x.to(memory_format=torch.channels_last) if self.plan.channels_last else x
 
-    def _summed(self, value: Tensor) -> Tensor:
-        """Over all processes."""
-        if self.fabric.world_size == 1:
-            return value
-        total: Tensor = self.fabric.all_reduce(value.clone(), reduce_op="sum")  # type: ignore[assignment]
-        return total
-
     def _asked_to_stop(self, interrupt: Interrupt) -> bool:
         """All processes stop after the same step."""
-        if self.fabric.world_size == 1:
+        if self.shard.count == 1:
             return interrupt.requested
         if self.step % _ASK_EVERY and self.step % self.plan.steps_per_epoch:
             return False
-        return bool(self._summed(torch.tensor(float(interrupt.requested), device=self.fabric.device)))
+        return bool(self.shard.total(torch.tensor(float(interrupt.requested), device=self.fabric.device)))
 
     def _check_finite(self, losses: Tensor) -> None:
         """Name the first bad step of this epoch; nothing bad is ever saved."""
@@ -208,7 +197,7 @@ class _Training:
             "epoch": epoch,
             "step": self.step,
             "loss": float(losses.mean()),
-            "accuracy": int(self._summed(self.correct)) / len(plan.train),
+            "accuracy": int(self.shard.total(self.correct)) / len(plan.train),
             "k_f": float(self.bounded.lip().max()),
             "seconds": round(self.seconds, 3),
         }
@@ -230,7 +219,7 @@ class _Training:
         self.bounded.converge()
         right, certified = 0, 0
         eps = float(getattr(self.plan.loss_at(1.0), "eps", 0.0))
-        mine = self._mine(torch.arange(len(data)))
+        mine = self.shard.mine(torch.arange(len(data)))
         for index in torch.split(mine, _VALIDATION_BATCH):
             x = data.floats(index, self.dtype).to(self.fabric.device)
             y = data.y[index].to(self.y)
@@ -241,12 +230,12 @@ class _Training:
             right += int((top == y).sum())
             certified += int(((top == y) & holds).sum())
         self.forward.train()
-        counts = self._summed(torch.tensor([right, certified], device=self.fabric.device))
+        counts = self.shard.total(torch.tensor([right, certified], device=self.fabric.device))
         right, certified = (int(count) for count in counts)
         return {"val_accuracy": right / len(data), "val_cra_estimate": certified / len(data)}
 
     def _save(self) -> None:
-        losses, correct = self._summed(self.losses), self._summed(self.correct)
+        losses, correct = self.shard.total(self.losses), self.shard.total(self.correct)
         if self.fabric.is_global_zero:
             save_checkpoint(
                 self.run.checkpoint,

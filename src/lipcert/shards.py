@@ -1,0 +1,38 @@
+"""Work divided among processes: which part is mine, and what all of us found together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Process `index` of `count`. By default the only one."""
+
+    index: int = 0
+    count: int = 1
+    total: Callable[[Tensor], Tensor] = _itself  # the sum over all processes
+    first: Callable[[Any], Any] = _itself  # the first process's value
+
+    def mine(self, samples: Tensor) -> Tensor:
+        """This process's part of some indices; parts differ in length by one at most."""
+        return samples.tensor_split(self.count)[self.index]
+
+    def gathered(self, part: Tensor, where: Tensor, length: int) -> Tensor:
+        """The parts of all processes in one tensor of `length`, each at its place."""
+        if self.count == 1:
+            return part
+        whole = part.new_zeros(length)
+        whole[where] = part
+        return self.total(whole)
+
+
+ALONE = Shard()

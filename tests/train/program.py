@@ -1,0 +1,73 @@
+"""A small training for `test_processes.py`, run as a program: OUTPUT DEVICES [stop=STEP] [die=RANK]."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from lipcert.certificate import Certifier
+from lipcert.certificate_file import certify_data
+from lipcert.data import Dataset
+from lipcert.errors import InterruptedRunError
+from lipcert.losses import CLL
+from lipcert.nn import MinMax
+from lipcert.train import Hardware, Plan, RunDirectory
+from lipcert.train.hardware import is_first_process, shard_of
+from lipcert.train.loop import _Training
+from lipcert.train.optimizers import adam
+
+
+def plan() -> Plan:
+    """Batches of 51 and a last one of 42 samples: neither they nor the validation divide by two evenly."""
+    torch.manual_seed(0)
+    x = torch.randint(0, 256, (501, 1, 6, 6), dtype=torch.uint8)
+    y = (x.float().mean(dim=(1, 2, 3)) > 127).long()
+    layers = (nn.Conv2d(1, 4, 3, 2, 1), MinMax(), nn.Flatten(), nn.Linear(36, 8), MinMax(), nn.Linear(8, 2))
+    return Plan(
+        model=nn.Sequential(*layers).double(),
+        loss=CLL(eps=0.1, slack=0.1, lam=1e-3),
+        optimizer=lambda parameters: adam(parameters, lr=1e-3),
+        train=Dataset(x, y, ("dark", "bright")),
+        val=Dataset(x[:97], y[:97], ("dark", "bright")),
+        validate_every=1,
+        epochs=2,
+        batch_size=51,
+        seed=1,
+        accumulate=2,
+        clip=1.0,
+        ema=0.9,
+    )
+
+
+def main(output: str, devices: str, *options: str) -> None:
+    chosen = dict(option.split("=") for option in options)
+    torch.set_num_threads(1)
+    run, it = RunDirectory(output), plan()
+    if is_first_process():
+        run.start({}, resume=True, overwrite=False)
+    fabric = Hardware("cpu", devices, strategy="ddp").launch()
+    fabric.barrier()
+    training = _Training(it, run, fabric)
+    if fabric.global_rank == int(chosen.get("die", -1)):
+        training.optimizer.step = None  # type: ignore[method-assign, assignment]
+    advance = training._advance
+
+    def advance_or_stop() -> None:
+        advance()
+        if training.step == int(chosen.get("stop", -1)):
+            training._save()
+            raise InterruptedRunError("stopped")
+
+    training._advance = advance_or_stop  # type: ignore[method-assign]
+    training.finish()
+    shard = shard_of(fabric)
+    certificate = certify_data(Certifier(it.model.eval(), (1, 6, 6), shard=shard), it.train, shard=shard)
+    found = {**training.bounded.state_dict(), "radius": certificate.radius, "rival": certificate.rival}
+    torch.save(found, Path(output) / f"rank{fabric.global_rank}.pt")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,128 @@
+"""Several real processes: the same training as one, to the last digits that the order of sums leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from lipcert.cli import main
+from lipcert.train import RunDirectory
+
+PROGRAM = str(Path(__file__).with_name("program.py"))
+ROOT = Path(__file__).parents[2]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+
+
+def run(*command: str, fails: bool = False) -> str:
+    """Run it; what it said on stderr."""
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    assert (done.returncode != 0) == fails, done.stderr[-3000:]
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("alone") / "run"
+    run(sys.executable, PROGRAM, str(path), "1")
+    return path
+
+
+def state(path: Path, rank: int = 0) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = torch.load(path / f"rank{rank}.pt", weights_only=True)
+    return found
+
+
+def agree(a: Path, b: Path) -> None:
+    first, second = state(a), state(b)
+    for name in first:
+        assert torch.allclose(first[name].double(), second[name].double(), rtol=1e-9, atol=1e-9), name
+
+
+@pytest.mark.parametrize("launcher", ["fabric", "torchrun"])
+def test_two_processes_train_what_one_trains(launcher: str, alone: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    command = [sys.executable, PROGRAM] if launcher == "fabric" else [*TORCHRUN, PROGRAM]
+    run(*command, str(path), "2")
+    agree(alone, path)
+    # The power-iteration vectors, the weights and the certificates of all processes are the same bits.
+    first, second = state(path, 0), state(path, 1)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    # Counts over uneven parts are exact.
+    for one, two in zip(RunDirectory(alone).read_metrics(), RunDirectory(path).read_metrics(), strict=True):
+        assert two["loss"] == pytest.approx(one["loss"], rel=1e-9)
+        for count in ("accuracy", "val_accuracy", "val_cra_estimate"):
+            assert two[count] == one[count]
+
+
+@pytest.mark.parametrize(("before", "after"), [("1", "2"), ("2", "1")])
+def test_a_run_resumes_on_another_number_of_devices(
+    before: str, after: str, alone: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    run(sys.executable, PROGRAM, str(path), before, "stop=13", fails=True)
+    run(sys.executable, PROGRAM, str(path), after)
+    agree(alone, path)
+    assert [m["step"] for m in RunDirectory(path).read_metrics()] == [10, 20]
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_process_that_dies_ends_the_job_with_its_error(rank: str, tmp_path: Path) -> None:
+    said = run(sys.executable, PROGRAM, str(tmp_path / "run"), "2", f"die={rank}", fails=True)
+    assert "'NoneType' object is not callable" in said
+
+
+def test_the_command_line_on_two_devices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ["moons-cll", "--set", "train.epochs=1", "--set", "train.dtype=float64", "--set", "data.val=501"]
+    for devices in ("1", "2"):
+        place = str(tmp_path / devices)
+        command = ["train", *common, "--accelerator", "cpu", "--devices", devices, "--output", place]
+        run(sys.executable, "-m", "lipcert.cli", *command)
+    one, two = (load_file(tmp_path / d / "model.safetensors") for d in "12")
+    assert max(float((one[k] - two[k]).abs().max()) for k in one) < 1e-9
+    # The certificate that two processes counted is what one counts on the same weights.
+    again = ["certify", str(tmp_path / "2"), "--split", "val", "--output", str(tmp_path / "again.json")]
+    monkeypatch.setattr(sys, "argv", ["lipcert", *again])
+    with pytest.raises(SystemExit):
+        main()
+    capsys.readouterr()
+    shared, single = (json.loads((tmp_path / p).read_text()) for p in ("2/certificate.json", "again.json"))
+    assert shared["splits"]["val"] == single["splits"]["val"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--devices", "0"], "--devices"),
+        (["--devices", "many"], "--devices"),
+        (["--nodes", "0"], "--nodes"),
+        (["--precision", "8"], "--precision"),
+        (["--precision", "bf16-mixed", "--accelerator", "cpu"], "for accelerators"),
+        (["--strategy", "magic"], "magic"),
+        (["--accelerator", "quantum"], "quantum"),
+    ],
+)
+def test_hardware_that_cannot_be_is_named(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["lipcert", "train", "moons-cll", "--budget", "smoke", *arguments])
+    with pytest.raises(SystemExit) as status:
+        main()
+    assert status.value.code == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
