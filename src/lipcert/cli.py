@@ -207,6 +207,26 @@ def reproduce(
         print(f"wrote {path}")
 
 
+data_app = typer.Typer(help="Data sets on this machine.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+
+@data_app.command("fetch")
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="cifar10, cifar100 or tiny-imagenet.")],
+    root: Annotated[
+        Path | None, typer.Option(help="Where to.", show_default="$LIPCERT_DATA or the user's cache")
+    ] = None,
+) -> None:
+    """Download a data set from its official address, with its checksum.
+
+    Example: lipcert data fetch cifar10
+    """
+    from lipcert.data.fetch import fetch
+
+    print(fetch(name, root))
+
+
 @app.command("list")
 def list_(
     kind: Annotated[

@@ -42,7 +42,7 @@ def arrays(
         raise InputError("arrays: expected either a path, or x and y")
     found = {"x": x, "y": y} if path is None else _read(Path(path))
     suffix = "" if "x" in found else "_train"
-    if f"x_{split}" in found:
+    if split != "train" and f"x_{split}" in found:
         return _dataset(found, f"_{split}", classes, path)
     whole = _dataset(found, suffix, classes, path)
     shares = {name: share for name, share in (("test", test), ("val", val)) if f"x_{name}" not in found}

@@ -122,4 +122,4 @@ def _class_names(path: Path, layout: _Layout) -> tuple[str, ...]:
             raise InputError(f"{path}: the class names cannot be read") from None
     if not names:
         raise InputError(f"{path}: holds no class names")
-    return tuple(str(name) for name in names)
+    return tuple(name.decode() if isinstance(name, bytes) else str(name) for name in names)

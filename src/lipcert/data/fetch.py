@@ -1,0 +1,112 @@
+"""Downloads from the official addresses, checked and unpacked; the data is there whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pooch
+import requests
+from rich.console import Console
+from rich.progress import Progress
+
+from lipcert.data.places import default_root
+from lipcert.errors import InputError, LipcertError
+
+
+@dataclass(frozen=True)
+class Archive:
+    """Where a data set is published."""
+
+    url: str
+    md5: str
+    folder: str
+
+
+ARCHIVES = {
+    "cifar10": Archive(
+        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+        "c32a1d4ab5d03f1284b67883e8d87530",
+        "cifar-10-batches-bin",
+    ),
+    "cifar100": Archive(
+        "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+        "03b5dce01913d631647c71ecec9e9cb8",
+        "cifar-100-binary",
+    ),
+    "tiny-imagenet": Archive(
+        "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+        "90528d7ca1a48142e341f4ef8d21d0de",
+        "tiny-imagenet-200",
+    ),
+}
+
+
+def fetch(name: str, root: str | Path | None = None) -> Path:
+    """Download a data set into the root, unless it is there; its folder."""
+    if name not in ARCHIVES:
+        raise InputError(f"{name}: nothing to download; there are {', '.join(ARCHIVES)}")
+    archive, place = ARCHIVES[name], Path(root) if root is not None else default_root()
+    folder = place / archive.folder
+    if folder.is_dir():
+        return folder
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place, prefix=".fetch-") as temporary:
+        file = _download(archive, Path(temporary), place)
+        unpacked = Path(temporary) / "unpacked"
+        _unpack(file, unpacked)
+        found = unpacked / archive.folder
+        if not found.is_dir():
+            raise LipcertError(f"{archive.url}: holds no {archive.folder}")
+        found.replace(folder)
+    return folder
+
+
+def _download(archive: Archive, temporary: Path, place: Path) -> Path:
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        path = pooch.retrieve(
+            archive.url,
+            known_hash=f"md5:{archive.md5}",
+            path=temporary,
+            fname=archive.url.rpartition("/")[2],
+            downloader=_with_progress,
+        )
+    except (requests.RequestException, OSError, ValueError) as error:
+        reason = str(error).partition("\n")[0][:150]
+        raise LipcertError(
+            f"{archive.url} cannot be downloaded ({type(error).__name__}: {reason}); "
+            f"by hand: unpack it so that {place / archive.folder} exists"
+        ) from None
+    return Path(path)
+
+
+def _with_progress(url: str, output: str, manager: Any) -> None:
+    """pooch's downloader, with a bar in our style."""
+    console = Console(stderr=True)
+    with (
+        requests.get(url, stream=True, timeout=30) as response,
+        Progress(console=console, transient=True, disable=not console.is_terminal) as progress,
+        Path(output).open("wb") as file,
+    ):
+        response.raise_for_status()
+        length = int(response.headers.get("content-length", 0)) or None
+        task = progress.add_task(url.rpartition("/")[2], total=length)
+        for block in response.iter_content(1 << 20):
+            file.write(block)
+            progress.advance(task, len(block))
+
+
+def _unpack(file: Path, target: Path) -> None:
+    try:
+        if file.suffix == ".zip":
+            with zipfile.ZipFile(file) as archive:
+                archive.extractall(target)
+        else:
+            shutil.unpack_archive(file, target, filter="data")
+    except (OSError, zipfile.BadZipFile, EOFError, shutil.ReadError) as error:
+        raise LipcertError(f"{file.name}: cannot be unpacked ({error})") from None
