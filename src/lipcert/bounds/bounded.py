@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Sequence
 
@@ -55,7 +56,7 @@ class Bounded(nn.Module):
     def forward(self, x: Tensor, iterate: bool = True) -> tuple[Tensor, PairLip]:
         """Logits (B, N) and their constants; `iterate=False` for further pieces of one batch."""
         logits = binary_as_two(self.model(x))
-        with torch.autocast(x.device.type, enabled=False):  # constants are never computed in half precision
+        with _full_precision(x.device.type):
             if self.training and iterate:
                 self.iterate(self.iterations)
             return logits, self.lip()
@@ -98,6 +99,13 @@ class Bounded(nn.Module):
             one = self._one()
             return torch.eye(max(self.classes, 2), dtype=one.dtype, device=one.device)
         return binary_rows(head.weight)
+
+
+def _full_precision(device: str) -> contextlib.AbstractContextManager[object]:
+    """Constants are never computed in half precision, whatever the forward pass is."""
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def checked_classes(program: Program) -> int:

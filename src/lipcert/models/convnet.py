@@ -1,57 +1,73 @@
 """The soft-constrained convolutional networks of the literature: plain layers, MinMax between them.
 
 4C3F has four convolutions and three dense layers, the last of them the head, and so on. Their constants are
-held down by the loss alone. MinMax sorts adjacent channels (2k, 2k + 1).
+held down by the loss alone. MinMax sorts adjacent channels (2k, 2k + 1). `width` scales all channels.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 from torch import nn
 
 from lipcert.errors import InputError
 from lipcert.models.base import MODELS, initialise
-from lipcert.nn import MinMax
+from lipcert.nn import MinMax, Normalised
 
 # Channels, kernel, stride, padding.
 Convolution = tuple[int, int, int, int]
 
+# Means and standard deviations of the channels.
+Statistics = tuple[tuple[float, ...], tuple[float, ...]]
+
 
 @MODELS.register("4c3f", example={"num_classes": 3, "input_shape": (1, 8, 8), "width": 0.125})
 def c4f3(
-    num_classes: int = 10, input_shape: Sequence[int] = (3, 32, 32), width: float = 1.0
+    num_classes: int = 10,
+    input_shape: Sequence[int] = (3, 32, 32),
+    width: float = 1.0,
+    normalise: Statistics | None = None,
 ) -> nn.Sequential:
-    """Four convolutions, three dense layers, for CIFAR. `width` scales all channels.
+    """Four convolutions, three dense layers, for CIFAR. `normalise`: means, stds.
 
     Example:
         >>> sum(p.numel() for p in c4f3().parameters())
         2466858
     """
     convolutions = [(32, 3, 1, 1), (32, 4, 2, 1), (64, 3, 1, 1), (64, 4, 2, 1)]
-    return _network(convolutions, [512, 512], num_classes, input_shape, width)
+    return _network(convolutions, [512, 512], num_classes, input_shape, width, normalise)
 
 
-@MODELS.register("6c2f", example={"num_classes": 3, "input_shape": (1, 8, 8), "width": 0.125})
+@MODELS.register(
+    "6c2f",
+    example={"num_classes": 3, "input_shape": (1, 8, 8), "width": 0.125, "normalise": ((0.5,), (0.25,))},
+)
 def c6f2(
-    num_classes: int = 10, input_shape: Sequence[int] = (3, 32, 32), width: float = 1.0
+    num_classes: int = 10,
+    input_shape: Sequence[int] = (3, 32, 32),
+    width: float = 1.0,
+    normalise: Statistics | None = None,
 ) -> nn.Sequential:
-    """Six convolutions, two dense layers, for CIFAR. `width` scales all channels.
+    """Six convolutions, two dense layers, for CIFAR. `normalise`: means, stds.
 
     Example:
         >>> sum(p.numel() for p in c6f2().parameters())
         2250378
     """
     stages = [[(c, 3, 1, 1), (c, 3, 1, 1), (c, 4, 2, 1)] for c in (32, 64)]
-    return _network([*stages[0], *stages[1]], [512], num_classes, input_shape, width)
+    return _network([*stages[0], *stages[1]], [512], num_classes, input_shape, width, normalise)
 
 
 @MODELS.register("8c2f", example={"num_classes": 3, "input_shape": (1, 22, 22), "width": 0.0625})
 def c8f2(
-    num_classes: int = 200, input_shape: Sequence[int] = (3, 64, 64), width: float = 1.0
+    num_classes: int = 200,
+    input_shape: Sequence[int] = (3, 64, 64),
+    width: float = 1.0,
+    normalise: Statistics | None = None,
 ) -> nn.Sequential:
-    """Eight convolutions, two dense layers, for Tiny-ImageNet. `width` scales all channels.
+    """Eight convolutions, two dense layers, for Tiny-ImageNet. `normalise`: means, stds.
 
     Example:
         >>> sum(p.numel() for p in c8f2().parameters())
@@ -59,7 +75,7 @@ def c8f2(
     """
     stages = [[(c, 3, 1, 1), (c, 3, 1, 1), (c, 4, 2, 0)] for c in (64, 128)]
     convolutions = [*stages[0], *stages[1], (256, 3, 1, 1), (256, 4, 2, 0)]
-    return _network(convolutions, [256], num_classes, input_shape, width)
+    return _network(convolutions, [256], num_classes, input_shape, width, normalise)
 
 
 def _network(
@@ -68,6 +84,7 @@ def _network(
     num_classes: int,
     input_shape: Sequence[int],
     width: float,
+    normalise: Statistics | None,
 ) -> nn.Sequential:
     if len(input_shape) != 3:
         raise InputError(f"input_shape: expected (channels, height, width), got {tuple(input_shape)}")
@@ -81,6 +98,8 @@ def _network(
         channels, size = outputs, [(n + 2 * padding - kernel) // stride + 1 for n in size]
         if min(size) < 1:
             raise InputError(f"input_shape: {tuple(input_shape)} is too small for this network")
+    if normalise is not None:
+        layers[0] = Normalised(cast(nn.Conv2d, layers[0]), *normalise)
     layers.append(nn.Flatten())
     features = channels * math.prod(size)
     for outputs in (_scaled(n, width) for n in dense):

@@ -65,14 +65,14 @@ class ConvRule(LinearMap[Conv]):
     def roundoff_gain(self, module: Conv) -> float:
         """From ‖|A|‖_∞‖|A|‖₁; a pixel repeated by the padding counts as often."""
         copies = 1 if module.padding_mode == "zeros" else math.prod(_most_copies(module))
-        return dot_gain(copies * _row_times_column(module.weight, module.groups), self.products(module))
+        return dot_gain(copies * row_times_column(module.weight, module.groups), self.products(module))
 
     def products(self, module: Conv) -> int:
         """c_in·k²."""
         return module.weight[0].numel()
 
 
-def _row_times_column(weight: Tensor, groups: int) -> float:
+def row_times_column(weight: Tensor, groups: int) -> float:
     """‖|A|‖_∞‖|A|‖₁ ≥ ‖|A|‖₂² of a convolution, the largest over its groups and any image size."""
     size = weight.detach().double().abs()
     rows = size.flatten(1).sum(1).max()
@@ -128,7 +128,7 @@ class ConvTranspose2dRule(LinearMap[nn.ConvTranspose2d]):
 
     def roundoff_gain(self, module: nn.ConvTranspose2d) -> float:
         """That of the convolution behind it."""
-        return dot_gain(_row_times_column(module.weight, module.groups), self.products(module))
+        return dot_gain(row_times_column(module.weight, module.groups), self.products(module))
 
     def products(self, module: nn.ConvTranspose2d) -> int:
         """c_in·k²."""

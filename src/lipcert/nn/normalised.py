@@ -1,0 +1,99 @@
+"""Inputs normalised on their way into the first convolution, with a bound of both together.
+
+The bound of x ↦ (x − mean)/std alone is 1/min(std); times that of the convolution it is needlessly large.
+Here the factors 1/std are folded into the kernels before they are bounded: ‖W diag(1/std)‖.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.bounds import LinearMap, Proof, rule
+from lipcert.bounds.contract import sample_norm
+from lipcert.bounds.convolution import convolution_upper
+from lipcert.bounds.geometry import Geometry
+from lipcert.bounds.rounding import SAFETY, U, sum_up
+from lipcert.bounds.rules.convolution import ConvRule, row_times_column
+from lipcert.errors import InputError
+from lipcert.types import Shape
+
+
+class Normalised(nn.Module):
+    """x ↦ layer((x − mean)/std), mean and std a channel; part of the model, so that radii are in pixels."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, layer: nn.Conv2d, mean: Sequence[float], std: Sequence[float]) -> None:
+        super().__init__()
+        if not len(mean) == len(std) == layer.in_channels:
+            raise InputError(f"mean, std: expected {layer.in_channels} numbers each, one a channel")
+        if not all(0 < s < math.inf for s in std) or not all(math.isfinite(m) for m in mean):
+            raise InputError(f"std: expected numbers > 0, got {list(std)}")
+        self.layer = layer
+        self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
+        self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The layer on normalised inputs."""
+        out: Tensor = self.layer((x - self.mean) / self.std)
+        return out
+
+
+def _example(layer: nn.Conv2d) -> nn.Module:
+    return Normalised(layer, mean=(0.5, 0.4, 0.3), std=(0.25, 0.5, 0.1))
+
+
+_conv = ConvRule()
+
+
+@rule(
+    Normalised,
+    examples=[
+        lambda: (_example(nn.Conv2d(3, 4, 3, padding=1)), (3, 5, 5)),
+        lambda: (_example(nn.Conv2d(3, 6, 3, stride=2, groups=3, bias=False)), (3, 7, 6)),
+    ],
+)
+class NormalisedRule(LinearMap[Normalised]):
+    """The convolution with its kernels divided by std."""
+
+    def apply(self, module: Normalised, v: Tensor) -> Tensor:
+        """W (v/std)."""
+        return _conv.apply(module.layer, v / module.std)
+
+    def adjoint(self, module: Normalised, u: Tensor, shape: torch.Size) -> Tensor:
+        """(Wᵀ u)/std."""
+        return _conv.adjoint(module.layer, u, shape) / module.std
+
+    def upper(self, module: Normalised, shape: Shape, effort: str) -> Proof:
+        """Of the folded kernels, and of what their division may have lost: u‖|W|‖₂ at most."""
+        layer = module.layer
+        std = module.std.detach().double().flatten()
+        # Channels of a group see only its own part of std.
+        parts = std.view(layer.groups, -1).repeat_interleave(layer.out_channels // layer.groups, dim=0)
+        folded = layer.weight.detach().double() / parts[:, :, None, None].to(layer.weight.device)
+        proof = convolution_upper(folded, Geometry.of(layer, shape), effort)
+        lost = 2 * U * math.sqrt(row_times_column(folded, layer.groups))
+        return Proof(sum_up(proof.value, SAFETY * lost), proof.prover)
+
+    def roundoff(self, module: Normalised, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """A difference and a quotient an input, carried through |W|, and the convolution's own."""
+        (x,) = inputs
+        layer = module.layer
+        size = (x.abs() + module.mean.abs()) / module.std
+        carried = layer._conv_forward(size, layer.weight.abs(), None)
+        own = _conv.roundoff(layer, [(x - module.mean) / module.std], output)
+        return SAFETY * (8 * U * sample_norm(carried) + own)
+
+    def roundoff_gain(self, module: Normalised) -> float:
+        """Both parts grow with x/std."""
+        absolute = math.sqrt(row_times_column(module.layer.weight, module.layer.groups))
+        return (_conv.roundoff_gain(module.layer) + 9 * absolute) / float(module.std.min())
+
+    def products(self, module: Normalised) -> int:
+        """Those of the convolution."""
+        return _conv.products(module.layer) + 2
