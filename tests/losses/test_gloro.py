@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from lipcert import InputError, PairLip
-from lipcert.losses import GloRo, gloro_logits
+from lipcert.losses import CrossEntropy, GloRo, GloRoTrades, gloro_logits
 
 
 def test_it_is_cross_entropy_plus_a_softplus_of_the_bottom_logit() -> None:
@@ -48,3 +48,14 @@ def test_the_gradient_reaches_the_constants() -> None:
 def test_impossible_values_are_named(arguments: dict[str, float]) -> None:
     with pytest.raises(InputError, match=list(arguments)[-1]):
         GloRo(**arguments)
+
+
+@pytest.mark.parametrize(("form", "weight"), [("original", 3.0), ("added", 4.0)])
+def test_trades_weighs_what_gloro_adds_to_cross_entropy(form: str, weight: float) -> None:
+    logits, labels = torch.randn(20, 5).double(), torch.randint(5, (20,))
+    lip = PairLip(torch.tensor(1.3).double(), torch.randn(5, 4).double())
+    plain = CrossEntropy()(logits, labels, lip)
+    added = GloRo(0.2)(logits, labels, lip) - plain
+    trades = GloRoTrades(0.2, mu=3.0, form=form)(logits, labels, lip)  # type: ignore[arg-type]
+    torch.testing.assert_close(trades, plain + weight * added)
+    torch.testing.assert_close(GloRoTrades(0.2, mu=1.0)(logits, labels, lip), GloRo(0.2)(logits, labels, lip))

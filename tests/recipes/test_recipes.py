@@ -154,3 +154,17 @@ def test_numbers_without_a_dot_are_numbers(tmp_path: Path) -> None:
     loss = read_recipe(str(path)).make_loss()
     assert isinstance(loss, CLL)
     assert loss.slack == 1e-4
+
+
+def test_a_budget_removes_keys_of_an_inherited_recipe() -> None:
+    assert "loss.beta" in read_recipe("tiny-8c2f-cll").schedule
+    assert "loss.beta" not in read_recipe("tiny-8c2f-cll", "cpu").schedule
+    assert "loss.beta" not in read_recipe("tiny-8c2f-cll-1.0", "cpu").schedule
+    assert read_recipe("tiny-8c2f-gloro-trades", "cpu").loss.arguments["mu"] == 0.5
+
+
+@pytest.mark.parametrize("name", packaged_recipes())
+def test_every_recipe_has_a_smoke_budget_and_images_one_for_a_cpu(name: str) -> None:
+    read_recipe(name, "smoke")
+    if not name.startswith("moons"):
+        assert read_recipe(name, "cpu").train.epochs < read_recipe(name).train.epochs

@@ -3,6 +3,7 @@
 from lipcert.losses.base import LOSSES, Loss
 from lipcert.losses.cll import CLL, calibrated_logits, calibrated_scale
 from lipcert.losses.gloro import GloRo, gloro_logits
+from lipcert.losses.gloro_trades import GloRoTrades
 from lipcert.losses.softmax import CrossEntropy, cross_entropy
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "LOSSES",
     "CrossEntropy",
     "GloRo",
+    "GloRoTrades",
     "Loss",
     "calibrated_logits",
     "calibrated_scale",

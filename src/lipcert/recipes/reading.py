@@ -64,7 +64,10 @@ def _read(source: str, heirs: tuple[str, ...] = ()) -> Tree:
         return tree
     if not isinstance(base, str):
         raise InputError(f"{source}: extends: expected the name of a recipe, got {base!r}")
-    return _merge(_read(base, (*heirs, source)), tree)
+    inherited = _read(base, (*heirs, source))
+    # A budget's nulls remove keys of the recipe, not of the inherited budget.
+    budgets = _merge(inherited.get("budgets", {}), tree.pop("budgets", {}), keep_null=True)
+    return {**_merge(inherited, tree), "budgets": budgets}
 
 
 def _text(source: str) -> tuple[str, str]:
@@ -83,16 +86,16 @@ def _text(source: str) -> tuple[str, str]:
         raise InputError(f"{source}: not a text file") from None
 
 
-def _merge(base: Tree, over: Tree) -> Tree:
+def _merge(base: Tree, over: Tree, keep_null: bool = False) -> Tree:
     """`over` laid over `base`: null removes a key, and another name replaces a whole component."""
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
-        if value is None:
+        if value is None and not keep_null:
             merged.pop(key, None)
         elif isinstance(below, dict) and isinstance(value, dict):
             replaced = "name" in below and value.get("name", below["name"]) != below["name"]
-            merged[key] = value if replaced else _merge(below, value)
+            merged[key] = value if replaced else _merge(below, value, keep_null)
         else:
             merged[key] = value
     return merged
@@ -104,7 +107,7 @@ def _unfold(flat: Any) -> Tree:
         raise InputError(f"budgets: expected keys and values, got {flat!r}")
     tree: Tree = {}
     for key, value in flat.items():
-        tree = _merge(tree, _nested(str(key), value))
+        tree = _merge(tree, _nested(str(key), value), keep_null=True)  # it removes later, from the recipe
     return tree
 
 
