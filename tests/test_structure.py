@@ -28,6 +28,7 @@ ORDER = [
     "evaluation",
     "certificate",
     "certificate_file",
+    "certified_samples",
     "attack",
     "train",
     "recipes",

@@ -45,12 +45,11 @@ def describe(
     model: nn.Module,
     prover: Certifier,
     source: Mapping[str, Any],
-    splits: Mapping[str, Dataset],
+    splits: Mapping[str, tuple[Dataset, Certificate]],
     radii: Sequence[float],
-    rounding: Rounding,
-    shard: Shard = ALONE,
 ) -> dict[str, Any]:
-    """Certify every split of the data that `source` names; the result is ready for JSON."""
+    """What was certified of the splits of the data that `source` names, ready for JSON."""
+    (rounding,) = {certificate.rounding for _, certificate in splits.values()}
     return {
         "format": 1,
         "environment": environment(),
@@ -62,7 +61,7 @@ def describe(
         "pairs": _summary(prover),
         "layers": [asdict(layer) for layer in prover.bound.layers],
         "data": dict(source),
-        "splits": {name: _accuracies(prover, data, radii, rounding, shard) for name, data in splits.items()},
+        "splits": {name: _accuracies(*parts, radii) for name, parts in splits.items()},
     }
 
 
@@ -96,10 +95,7 @@ def certify_data(
     )
 
 
-def _accuracies(
-    prover: Certifier, data: Dataset, radii: Sequence[float], rounding: Rounding, shard: Shard = ALONE
-) -> dict[str, Any]:
-    certificate = certify_data(prover, data, rounding, shard)
+def _accuracies(data: Dataset, certificate: Certificate, radii: Sequence[float]) -> dict[str, Any]:
     clean, *certified = certified_accuracy(certificate, data.y, [0.0, *radii])
     return {
         "sha256": tensors_sha256({"x": data.x, "y": data.y}),
@@ -190,7 +186,8 @@ def _checks(
             yield Check(f"{name}: counts", None)
             continue
         radii = [row["radius"] for row in split["certified"]]
-        again = _accuracies(prover, splits[name], radii, claim["rounding"])
+        certificate = certify_data(prover, splits[name], claim["rounding"])
+        again = _accuracies(splits[name], certificate, radii)
         yield Check(f"{name}: the data is that of the certificate", again["sha256"] == split["sha256"])
         for row, counted in zip(_rows(split), _rows(again), strict=True):
             statement = f"{name}: {row['count']} of {split['samples']} at radius {row['radius']:.4g}"

@@ -49,6 +49,7 @@ def train(
     Example: lipcert train moons-cll --set seed=2 --output runs/second
     """
     from lipcert.recipes import execute, read_recipe
+    from lipcert.report.evaluation import write_evaluation
     from lipcert.report.tables import run_table
     from lipcert.train.hardware import Hardware, is_first_process
 
@@ -58,6 +59,8 @@ def train(
     run = execute(settled, place, resume=resume, overwrite=overwrite, hardware=hardware)
     if is_first_process():
         _print(run_table([run]))
+        for picture in write_evaluation(run):
+            print(f"wrote {picture}")
         print(f"run: {run.path}")
 
 
@@ -204,6 +207,24 @@ def reproduce(
     )
     _print(report.table)
     for path in report.written:
+        print(f"wrote {path}")
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories.")],
+    output: Annotated[Path, typer.Option(help="Base name of the files: .md, .csv, .tex.")] = Path("report"),
+) -> None:
+    """Compare finished runs in the columns of the paper, with the paper's rows beside them.
+
+    Example: lipcert report runs/cifar10-4c3f-cll runs/cifar10-4c3f-gloro
+    """
+    from lipcert.report.comparison import compare, terminal, write_comparison
+    from lipcert.train.rundir import RunDirectory
+
+    titles, cells = compare([RunDirectory(path) for path in runs])
+    _print(terminal(titles, cells))
+    for path in write_comparison(titles, cells, output):
         print(f"wrote {path}")
 
 

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from torch import nn
 
 from lipcert.certificate import RADII, Certifier, Rounding, certifier
-from lipcert.certificate_file import Check, describe, read_certificate, verify
+from lipcert.certificate_file import Check, certify_data, describe, read_certificate, verify
 from lipcert.data import DATASETS, Dataset, load
 from lipcert.data.base import Split
 from lipcert.errors import InputError
@@ -55,7 +55,8 @@ def certify_model(
 ) -> dict[str, Any]:
     """What `lipcert certify` finds out about a run directory or a model file."""
     it = Subject.open(source, data_name, split, radii, rounding, effort)
-    return describe(it.model, it.prover, it.described, {split: it.data}, it.radii, rounding)  # type: ignore[arg-type]
+    certificate = certify_data(it.prover, it.data, rounding)  # type: ignore[arg-type]
+    return describe(it.model, it.prover, it.described, {split: (it.data, certificate)}, it.radii)
 
 
 def verify_file(certificate: Path, source: str, root: str | None) -> list[Check]:

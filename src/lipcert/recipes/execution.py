@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,15 +10,19 @@ from typing import Any
 import torch
 
 from lipcert.atomic import write_json
-from lipcert.certificate import Certifier
-from lipcert.certificate_file import describe
+from lipcert.certificate import Certificate, Certifier
+from lipcert.certificate_file import certify_data, describe
+from lipcert.certified_samples import save_certificates
 from lipcert.data import Dataset
 from lipcert.models import ModelCard, save
 from lipcert.recipes.schema import Recipe, within
+from lipcert.recipes.tightness import measure
 from lipcert.shards import Shard
 from lipcert.train import Hardware, Plan, fit
 from lipcert.train.hardware import is_first_process, shard_of
 from lipcert.train.rundir import RunDirectory
+
+Splits = dict[str, tuple[Dataset, Certificate]]
 
 
 def execute(
@@ -41,9 +46,12 @@ def execute(
         seconds = fit(plan, run, fabric)
         if fabric.is_global_zero:
             save(plan.model, card, run.model)
-        findings = _findings(recipe, plan, seconds, shard_of(fabric))
+        prover, splits = _certify(recipe, plan, shard_of(fabric))
         if fabric.is_global_zero:
-            write_json(run.certificate, findings)
+            save_certificates(run.certified, splits)
+            write_json(run.certificate, _findings(recipe, plan, prover, splits, seconds))
+    if recipe.certify.tightness is not None and fabric.is_global_zero:
+        measure(run.path, recipe.certify.tightness, quiet=not sys.stderr.isatty())
     fabric.barrier()
     return run
 
@@ -67,21 +75,22 @@ def build(recipe: Recipe) -> tuple[Plan, ModelCard]:
     return plan, card
 
 
-def _findings(recipe: Recipe, plan: Plan, seconds: float, shard: Shard) -> dict[str, Any]:
-    """The certificate of the trained model on the recipe's splits, and what made it."""
-    prover = Certifier(plan.model.eval(), plan.train.input_shape, recipe.certify.effort, shard)
-    splits: dict[str, Dataset] = {split: recipe.make_data(split) for split in recipe.certify.splits}
+def _certify(recipe: Recipe, plan: Plan, shard: Shard) -> tuple[Certifier, Splits]:
+    """The proof, and the certificate of every sample of the recipe's splits."""
+    settings = recipe.certify
+    prover = Certifier(plan.model.eval(), plan.train.input_shape, settings.effort, shard)
+    data = {split: recipe.make_data(split) for split in settings.splits}
+    return prover, {s: (d, certify_data(prover, d, settings.rounding, shard)) for s, d in data.items()}
+
+
+def _findings(
+    recipe: Recipe, plan: Plan, prover: Certifier, splits: Splits, seconds: float
+) -> dict[str, Any]:
+    """The certificate of the trained model, and what made it."""
     loss = plan.loss_at(1.0)
+    data = recipe.data.model_dump(mode="json")
     return {
-        **describe(
-            plan.model,
-            prover,
-            recipe.data.model_dump(mode="json"),
-            splits,
-            recipe.certify.radii,
-            recipe.certify.rounding,
-            shard,
-        ),
+        **describe(plan.model, prover, data, splits, recipe.certify.radii),
         "recipe": recipe.name,
         "seed": recipe.seed,
         "loss": {"name": recipe.loss.name, "eps": _number(loss, "eps"), "slack": _number(loss, "slack")},

@@ -74,6 +74,7 @@ class CertifySettings(_Strict):
     splits: tuple[Split, ...] = ("train", "val")
     rounding: Rounding = "float64"
     effort: Effort = "auto"
+    tightness: Literal["full", "cpu", "smoke"] | None = None
 
     @model_validator(mode="after")
     def _radii_are_positive(self) -> CertifySettings:

@@ -31,12 +31,17 @@ def measure(run: Path, budget: str = "full", seed: int = 0, quiet: bool = True) 
     if not (run / "recipe.yaml").is_file():
         raise InputError(f"{run}: tightness is searched from training data: give a run directory")
     pairs, steps = BUDGETS[budget]
-    model, data = load(run), read_recipe(str(run / "recipe.yaml")).make_data("train")
+    recipe = read_recipe(str(run / "recipe.yaml"))
+    model, data = load(run), recipe.make_data("train")
     dtype = next(model.parameters()).dtype
     images = data.x.dtype == torch.uint8 or bool((data.x.min() >= 0) & (data.x.max() <= 1))
     limits = (0.0, 1.0) if images else None
     found = _begin(
-        run, budget, seed, tensors_sha256(model.state_dict()), certifier(model, data.input_shape).k_f
+        run,
+        budget,
+        seed,
+        tensors_sha256(model.state_dict()),
+        certifier(model, data.input_shape, recipe.certify.effort).k_f,
     )
     batches = range(0, pairs, _PAIRS_AT_ONCE)
     for batch in track(batches[found["batches"] :], "tightness", transient=True, disable=quiet):

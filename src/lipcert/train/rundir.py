@@ -5,6 +5,7 @@ metrics.jsonl      one object a line
 checkpoints/       last.ckpt
 model.safetensors  the trained weights
 certificate.json   what is proved about them
+certified.npz      the same sample by sample: label, prediction, radius, rival
 figures/           pictures
 tensorboard/       the metrics once more, for TensorBoard
 """
@@ -27,6 +28,7 @@ _OURS = (
     "checkpoints",
     "model.safetensors",
     "certificate.json",
+    "certified.npz",
     "tightness.json",
     "figures",
     "tensorboard",
@@ -43,6 +45,7 @@ class RunDirectory:
         self.checkpoint = self.path / "checkpoints" / "last.ckpt"
         self.model = self.path / "model.safetensors"
         self.certificate = self.path / "certificate.json"
+        self.certified = self.path / "certified.npz"
         self.figures = self.path / "figures"
         self.tensorboard = self.path / "tensorboard"
 

@@ -1,0 +1,178 @@
+"""Finished runs in the columns of the paper, each with the paper's row beside it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from lipcert.atomic import write_atomically
+from lipcert.errors import InputError
+from lipcert.recipes import Recipe, read_recipe
+from lipcert.report.evaluation import tightness_of
+from lipcert.report.published import published
+from lipcert.train.rundir import RunDirectory
+
+METHODS = {"cll": "CLL", "gloro": "GloRo", "gloro-trades": "GloRo+TRADES", "cross-entropy": "cross-entropy"}
+DATA = {"cifar10": "cifar-10", "cifar100": "cifar-100", "tiny-imagenet": "tiny-imagenet"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row: what was run, or what the paper prints. None where there is nothing to say."""
+
+    method: str
+    model: str
+    source: str
+    epochs: int | None
+    seed: int | None
+    clean: float
+    cra: tuple[float | None, ...]
+    k_f: float | None
+    k_hf: float | None
+    tightness: float | None
+    seconds: float | None
+
+
+def compare(runs: Sequence[RunDirectory]) -> tuple[list[str], list[list[str]]]:
+    """Titles and cells: every run, and after it the paper's row if it has one."""
+    lines: list[Line] = []
+    radii: tuple[float, ...] = ()
+    for run in runs:
+        if not run.certificate.is_file():
+            raise InputError(f"{run.path}: no certificate.json in it (is the run finished?)")
+        recipe = read_recipe(str(run.recipe))
+        radii = radii or recipe.certify.radii
+        if recipe.certify.radii != radii:
+            raise InputError(f"{run.path}: certified at other radii than {runs[0].path}")
+        lines.append(_ours(run, recipe))
+        paper = _paper(recipe, len(radii))
+        if paper is not None and paper not in lines:
+            lines.append(paper)
+    titles = ["method", "model", "source", "epochs", "seed", "clean"]
+    titles += [f"CRA {_fraction(r)}" for r in radii] + ["K_f", "K_hf", "tightness", "seconds"]
+    return titles, [_cells(line) for line in lines]
+
+
+def _ours(run: RunDirectory, recipe: Recipe) -> Line:
+    found = json.loads(run.certificate.read_text())
+    split = found["splits"].get("test") or found["splits"][recipe.certify.splits[-1]]
+    tightness = tightness_of(run)
+    return Line(
+        method=METHODS.get(recipe.loss.name, recipe.loss.name),
+        model=recipe.model.name.upper(),
+        source=run.path.name,
+        epochs=recipe.train.epochs,
+        seed=recipe.seed,
+        clean=100 * split["clean"]["value"],
+        cra=tuple(100 * row["value"] for row in split["certified"]),
+        k_f=found["k_f"],
+        k_hf=found["k_hf"],
+        tightness=None if tightness is None else 100 * tightness,
+        seconds=found["seconds"],
+    )
+
+
+def _paper(recipe: Recipe, columns: int) -> Line | None:
+    """The printed row of the same method, model and ε."""
+    rows: list[dict[str, Any]] = published()["tables"].get(DATA.get(recipe.data.name, ""), [])
+    method, model = METHODS.get(recipe.loss.name), recipe.model.name.upper()
+    eps = recipe.loss.arguments.get("eps")
+    same = [r for r in rows if r["method"] == method and r["model"].upper() == model]
+    same = [r for r in same if "epsilon" not in r or r["epsilon"] == eps]
+    # Of two sources, the one that reproduced it under the paper's protocol.
+    same.sort(key=lambda r: "reproduced" not in r.get("source", ""))
+    if not same:
+        return None
+    row = same[0]
+    cra = [*row["cra"], *[None] * columns][:columns]
+    return Line(
+        method=row["method"],
+        model=row["model"],
+        source="paper",
+        epochs=None,
+        seed=None,
+        clean=row["clean"],
+        cra=tuple(cra),
+        k_f=row.get("k_f"),
+        k_hf=row.get("k_hf"),
+        tightness=row.get("tightness"),
+        seconds=None,
+    )
+
+
+def _fraction(radius: float) -> str:
+    """36/255 for the radii of the field.
+
+    Example:
+        >>> _fraction(36 / 255), _fraction(0.15)
+        ('36/255', '0.15')
+    """
+    pixels = radius * 255
+    return f"{round(pixels)}/255" if abs(pixels - round(pixels)) < 1e-9 else f"{radius:g}"
+
+
+def _cells(line: Line) -> list[str]:
+    def number(value: float | None, digits: int) -> str:
+        return "–" if value is None else f"{value:.{digits}f}"
+
+    return [
+        line.method,
+        line.model,
+        line.source,
+        "–" if line.epochs is None else str(line.epochs),
+        "–" if line.seed is None else str(line.seed),
+        number(line.clean, 1),
+        *(number(value, 1) for value in line.cra),
+        number(line.k_f, 1),
+        number(line.k_hf, 1),
+        number(line.tightness, 0),
+        number(line.seconds, 0),
+    ]
+
+
+def terminal(titles: list[str], cells: list[list[str]]) -> Table:
+    """For the terminal."""
+    caption = "accuracies in %, on the test split, with proved bounds"
+    table = Table(box=SIMPLE_HEAD, caption=caption, padding=(0, 1, 0, 0))
+    for i, title in enumerate(titles):
+        table.add_column(title.replace(" ", "\n"), justify="left" if i < 3 else "right", no_wrap=True)
+    for row in cells:
+        table.add_row(*row)
+    return table
+
+
+def write_comparison(titles: list[str], cells: list[list[str]], base: Path) -> list[Path]:
+    """BASE.md, BASE.csv and BASE.tex."""
+    markdown = "\n".join("| " + " | ".join(row) + " |" for row in [titles, ["---"] * len(titles), *cells])
+    rows = io.StringIO()
+    csv.writer(rows, lineterminator="\n").writerows([titles, *cells])
+    texts = {".md": markdown + "\n", ".csv": rows.getvalue(), ".tex": _latex(titles, cells)}
+    written = []
+    for suffix, text in texts.items():
+        path = base.with_name(base.name + suffix)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text.encode())
+        written.append(path)
+    return written
+
+
+def _latex(titles: list[str], cells: list[list[str]]) -> str:
+    """A booktabs table."""
+
+    def line(row: Sequence[str]) -> str:
+        return " & ".join(cell.replace("_", r"\_").replace("–", "--") for cell in row) + r" \\"
+
+    columns = "lll" + "r" * (len(titles) - 3)
+    body = "\n".join(line(row) for row in cells)
+    return (
+        f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{line(titles)}\n\\midrule\n{body}\n"
+        "\\bottomrule\n\\end{tabular}\n"
+    )

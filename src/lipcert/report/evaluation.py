@@ -1,0 +1,107 @@
+"""What a finished run looks like: accuracy against radius, class by class, the most and least robust images."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from torch import Tensor
+
+from lipcert.atomic import write_atomically
+from lipcert.certified_samples import load_certificates
+from lipcert.data import Dataset
+from lipcert.recipes import read_recipe
+from lipcert.train.rundir import RunDirectory
+
+_BLUE, _GREY = (0.24, 0.41, 0.64), (0.47, 0.47, 0.47)
+
+# Images in a row of the picture.
+_SHOWN = 10
+
+
+def write_evaluation(run: RunDirectory) -> list[Path]:
+    """Curve, table by class and, for images, a picture, into the run's figures folder."""
+    recipe = read_recipe(str(run.recipe))
+    split = "test" if "test" in recipe.certify.splits else recipe.certify.splits[-1]
+    found = load_certificates(run.certified, split)
+    right = found["prediction"] == found["label"]
+    robust = torch.where(right, found["radius"], 0.0)
+    data = recipe.make_data(split)
+    run.figures.mkdir(exist_ok=True)
+    written = [
+        _curve(robust, recipe.certify.radii, split, run.figures / "curve.png"),
+        _by_class(data, found, recipe.certify.radii, run.figures / "classes.csv"),
+    ]
+    if data.x.dtype == torch.uint8 and data.x.ndim == 4:
+        written.append(_extremes(data, found, run.figures / "images.png"))
+    return written
+
+
+def _curve(robust: Tensor, radii: tuple[float, ...], split: str, path: Path) -> Path:
+    """Certified accuracy at every radius."""
+    ordered = robust[robust > 0].sort().values.numpy()
+    figure, axes = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
+    remaining = 100 * np.arange(len(ordered), 0, -1) / len(robust)
+    axes.step(ordered, remaining, where="post", color=_BLUE)
+    for radius in radii:
+        axes.axvline(radius, color=_GREY, linewidth=0.5)
+    largest = max(1.2 * max(radii), float(np.quantile(ordered, 0.99)) if len(ordered) else 0.0)
+    axes.set(xlabel="L2 radius", ylabel="certified accuracy [%]", xlim=(0, largest), ylim=(0, 101))
+    axes.set_title(f"{split}, {len(robust):,} samples, proved", fontsize=9)
+    figure.savefig(path, dpi=200)
+    plt.close(figure)
+    return path
+
+
+def _by_class(data: Dataset, found: dict[str, Tensor], radii: tuple[float, ...], path: Path) -> Path:
+    """Accuracies in percent, a line a class."""
+    lines = [",".join(["class", "samples", "clean", *(f"cra at {r:.4g}" for r in radii), "mean radius"])]
+    for label, name in enumerate(data.classes):
+        mine = found["label"] == label
+        if not mine.any():
+            continue
+        right = found["prediction"][mine] == label
+        robust = torch.where(right, found["radius"][mine], 0.0)
+        shares = [right, *(robust > r for r in radii)]
+        cells = [f"{100 * float(share.double().mean()):.2f}" for share in shares]
+        quoted = f'"{name}"' if "," in name else name
+        lines.append(",".join([quoted, str(int(mine.sum())), *cells, f"{float(robust.mean()):.4f}"]))
+    write_atomically(path, ("\n".join(lines) + "\n").encode())
+    return path
+
+
+def _extremes(data: Dataset, found: dict[str, Tensor], path: Path) -> Path:
+    """The right predictions with the largest radii above, those with the smallest below."""
+    right = (found["prediction"] == found["label"]).nonzero().flatten()
+    order = right[found["radius"][right].argsort(descending=True)]
+    rows = {"most robust": order[:_SHOWN], "least robust": order[-_SHOWN:].flip(0)}
+    figure, grid = plt.subplots(2, _SHOWN, figsize=(1.25 * _SHOWN, 3.6), layout="constrained", squeeze=False)
+    for axes in grid.flat:
+        axes.axis("off")
+    for row, (title, samples) in zip(grid, rows.items(), strict=True):
+        for axes, i in zip(row, samples.tolist(), strict=False):
+            image = data.x[i].permute(1, 2, 0).numpy()
+            axes.imshow(image if image.shape[2] == 3 else image[..., 0], cmap="gray")
+            name, rival = (data.classes[int(found[key][i])][:14] for key in ("label", "rival"))
+            axes.set_title(f"{name}\n{float(found['radius'][i]):.3f}\nnot {rival}", fontsize=7)
+        row[0].text(-0.15, 0.5, title, transform=row[0].transAxes, rotation=90, va="center", fontsize=8)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    return path
+
+
+def tightness_of(run: RunDirectory) -> float | None:
+    """From the run's tightness.json, if it was measured."""
+    path = run.path / "tightness.json"
+    if not path.is_file():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text())
+    return float(found["tightness"])
