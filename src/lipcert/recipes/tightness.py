@@ -36,13 +36,8 @@ def measure(run: Path, budget: str = "full", seed: int = 0, quiet: bool = True) 
     dtype = next(model.parameters()).dtype
     images = data.x.dtype == torch.uint8 or bool((data.x.min() >= 0) & (data.x.max() <= 1))
     limits = (0.0, 1.0) if images else None
-    found = _begin(
-        run,
-        budget,
-        seed,
-        tensors_sha256(model.state_dict()),
-        certifier(model, data.input_shape, recipe.certify.effort).k_f,
-    )
+    k_f = certifier(model, data.input_shape, recipe.certify.effort).k_f
+    found = _begin(run, budget, seed, tensors_sha256(model.state_dict()), k_f)
     batches = range(0, pairs, _PAIRS_AT_ONCE)
     for batch in track(batches[found["batches"] :], "tightness", transient=True, disable=quiet):
         generator = torch.Generator().manual_seed(seed * 1_000_003 + batch)

@@ -1,4 +1,4 @@
-"""What a finished run looks like: accuracy against radius, class by class, the most and least robust images."""
+"""Pictures of a finished run: accuracy against radius, class by class, the most and least robust images."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _extremes(data: Dataset, found: dict[str, Tensor], path: Path) -> Path:
             image = data.x[i].permute(1, 2, 0).numpy()
             axes.imshow(image if image.shape[2] == 3 else image[..., 0], cmap="gray")
             name, rival = (data.classes[int(found[key][i])][:14] for key in ("label", "rival"))
-            axes.set_title(f"{name}\n{float(found['radius'][i]):.3f}\nnot {rival}", fontsize=7)
+            axes.set_title(f"{name}\n{float(found['radius'][i]):.2g}\nnot {rival}", fontsize=7)
         row[0].text(-0.15, 0.5, title, transform=row[0].transAxes, rotation=90, va="center", fontsize=8)
     figure.savefig(path, dpi=150)
     plt.close(figure)
