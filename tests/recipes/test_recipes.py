@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 import yaml
 
 from lipcert import InputError
 from lipcert.losses import CLL
-from lipcert.recipes import packaged_recipes, read_recipe
+from lipcert.models import ModelCard, load
+from lipcert.recipes import execute, packaged_recipes, read_recipe
 
 
 @pytest.mark.parametrize("name", packaged_recipes())
@@ -168,3 +171,28 @@ def test_every_recipe_has_a_smoke_budget_and_images_one_for_a_cpu(name: str) -> 
     read_recipe(name, "smoke")
     if not name.startswith("moons"):
         assert read_recipe(name, "cpu").train.epochs < read_recipe(name).train.epochs
+
+
+def test_fine_tuning_starts_from_another_model(tmp_path: Path) -> None:
+    first = execute(read_recipe("moons-cll", "smoke"), tmp_path / "first")
+    begun = read_recipe("moons-cll", "smoke", [f"start={first.path}"])
+    model = begun.make_model(begun.make_card(begun.make_data("train")))
+    trained = load(first.path)
+    for a, b in zip(model.parameters(), trained.parameters(), strict=True):
+        assert torch.equal(a, b)
+    # Three classes: all layers but the head are kept.
+    x, y = np.random.rand(60, 2), np.arange(60) % 3
+    np.savez(tmp_path / "three.npz", x=x, y=y)
+    changes = ["data.name=arrays", f"data.path={tmp_path / 'three.npz'}", f"start={first.path}"]
+    three = read_recipe("moons-cll", "smoke", [*changes, "train.batch_size=20", "data.val=0.2"])
+    model = three.make_model(three.make_card(three.make_data("train")))
+    kept = [
+        torch.equal(a, b) for a, b in zip(list(model.parameters())[:-2], trained.parameters(), strict=False)
+    ]
+    assert all(kept)
+    assert model[-1].out_features == 3
+    execute(three, tmp_path / "second")
+    with pytest.raises(InputError, match="do not fit"):
+        read_recipe("moons-cll", "smoke", [f"start={first.path}", "model.widths=[8, 8]"]).make_model(
+            ModelCard("mlp", 2, (2,), {"widths": [8, 8]})
+        )

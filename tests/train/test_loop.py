@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from lipcert import InputError
 from lipcert.data import Dataset
+from lipcert.data.augmentation import Augmentation
 from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import CLL, CrossEntropy
 from lipcert.train import Plan, RunDirectory, fit
@@ -146,3 +147,76 @@ def test_float64_trains_in_float64(tmp_path: Path) -> None:
     p.model.double()
     fit(p, start(tmp_path / "run"))
     assert p.model[0].weight.dtype == torch.float64
+
+
+def trained(tmp_path: Path, name: str, **changes) -> list[Tensor]:
+    p = plan(**{"model": nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2)).double(), **changes})
+    torch.manual_seed(1)
+    for w in p.model.parameters():
+        nn.init.normal_(w)
+    fit(p, start(tmp_path / name))
+    return weights(p)
+
+
+def test_pieces_of_a_batch_add_up_to_it(tmp_path: Path) -> None:
+    for a, b in zip(trained(tmp_path, "a"), trained(tmp_path, "b", accumulate=3), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_gradients_are_clipped(tmp_path: Path) -> None:
+    sgd = lambda parameters: torch.optim.SGD(parameters, lr=1.0)  # noqa: E731
+    common = {"optimizer": sgd, "schedules": {}, "epochs": 1, "batch_size": 50}
+    begin = trained(tmp_path, "none", **{**common, "optimizer": lambda p: torch.optim.SGD(p, lr=0.0)})
+    end = trained(tmp_path, "clipped", clip=1e-3, **common)
+    moved = torch.cat([(a - b).flatten() for a, b in zip(begin, end, strict=True)]).norm()
+    assert float(moved) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_the_average_of_the_weights_is_delivered(tmp_path: Path) -> None:
+    path: list[list[Tensor]] = []
+    p = plan(ema=0.5, epochs=2, model=nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2)))
+    begin = weights(p)
+    training = loop_module._Training(p, start(tmp_path / "run"), loop_module.Hardware("cpu").launch())
+    advance = training._advance
+    training._advance = lambda: (advance(), path.append(weights(p)))  # type: ignore[method-assign]
+    training.finish()
+    expected = begin
+    for step, now in enumerate(path):
+        d = min(0.5, (1 + step) / (10 + step))
+        expected = [d * a + (1 - d) * w for a, w in zip(expected, now, strict=True)]
+    for a, b in zip(weights(p), expected, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_balanced_classes_count_the_same(tmp_path: Path) -> None:
+    x = torch.randn(60, 2)
+    y = (torch.arange(60) % 6 == 0).long()  # one in six
+    p = plan(train=Dataset(x, y, ("many", "few")), val=None, validate_every=0, balanced=True)
+    weight = p.class_weights()
+    assert weight is not None
+    assert weight.tolist() == pytest.approx([0.6, 3.0])
+
+
+def test_images_train_in_any_layout(tmp_path: Path) -> None:
+    images = torch.randint(0, 256, (40, 3, 8, 8), dtype=torch.uint8)
+    data = Dataset(images, torch.arange(40) % 2, ("a", "b"))
+    found = []
+    for channels_last in (False, True):
+        torch.manual_seed(2)
+        layers = (nn.Conv2d(3, 4, 3, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2))
+        p = plan(
+            model=nn.Sequential(*layers).double(),
+            train=data,
+            val=data,
+            augmentation=Augmentation(crop=2, flip=True, rotate=5, jitter=0.2),
+            channels_last=channels_last,
+        )
+        fit(p, start(tmp_path / str(channels_last)))
+        found.append(weights(p))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_augmentation_of_what_are_no_images_is_refused() -> None:
+    with pytest.raises(InputError, match="augment"):
+        plan(augmentation=Augmentation(crop=2))

@@ -63,6 +63,21 @@ def load(source: str | Path) -> nn.Module:
     return model.eval()
 
 
+def start_from(model: nn.Module, other: nn.Module, source: str) -> None:
+    """Give a model the weights of another one; a head for other classes stays as initialised."""
+    own, given = model.state_dict(), other.state_dict()
+    head = [name for name, _ in model.named_parameters()][-1].rpartition(".")[0]
+    differing = {
+        k
+        for k in own.keys() | given.keys()
+        if k not in own or k not in given or own[k].shape != given[k].shape
+    }
+    strange = sorted(k for k in differing if k.rpartition(".")[0] != head)
+    if strange:
+        raise InputError(f"start: {source}: its weights do not fit this model: {strange[0]}")
+    model.load_state_dict({**own, **{k: v for k, v in given.items() if k not in differing}})
+
+
 def model_file(source: str | Path) -> Path:
     """The weights a MODEL argument names."""
     path = Path(source)

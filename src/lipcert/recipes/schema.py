@@ -19,6 +19,8 @@ from lipcert.data.base import DATASETS, Dataset, Split, load
 from lipcert.errors import InputError
 from lipcert.losses import LOSSES, Loss
 from lipcert.models import MODELS, ModelCard
+from lipcert.models.files import load as load_model
+from lipcert.models.files import start_from
 from lipcert.recipes.signatures import checked_arguments
 from lipcert.registry import Registry
 from lipcert.train.optimizers import OPTIMIZERS
@@ -91,6 +93,7 @@ class Recipe(_Strict):
     seed: int = Field(default=1, ge=0)
     data: Component
     model: Component
+    start: str | None = None  # a model whose weights to begin with; its head is kept only if it fits
     loss: Component
     optimizer: Component
     schedule: dict[str, Component] = Field(default_factory=dict)
@@ -127,6 +130,8 @@ class Recipe(_Strict):
         """The architecture, initialised from the seed."""
         torch.manual_seed(self.seed)
         model: nn.Module = within("model", card.build)
+        if self.start is not None:
+            start_from(model, load_model(self.start), self.start)
         return model.to(getattr(torch, self.train.dtype))
 
     def make_optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:

@@ -1,0 +1,80 @@
+"""An image recipe from files to report: what a run writes, and how runs are compared."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from lipcert import InputError
+from lipcert.certified_samples import load_certificates
+from lipcert.data.examples import write_cifar10
+from lipcert.recipes import execute, read_recipe
+from lipcert.report.comparison import compare, write_comparison
+from lipcert.report.evaluation import write_evaluation
+from lipcert.train import RunDirectory
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    place = tmp_path_factory.mktemp("images")
+    root = write_cifar10(place / "data")["root"]
+    overrides = ["train.batch_size=32", f"data.root={root}", "train.balanced=true", "train.ema=0.9"]
+    return execute(read_recipe("cifar10-4c3f-cll", "smoke", overrides), place / "run")
+
+
+def test_certificates_are_kept_sample_by_sample(run: RunDirectory) -> None:
+    found = load_certificates(run.certified, "test")
+    claimed = json.loads(run.certificate.read_text())["splits"]["test"]
+    right = found["prediction"] == found["label"]
+    assert int(right.sum()) == claimed["clean"]["count"]
+    for row in claimed["certified"]:
+        assert int((right & (found["radius"] > row["radius"])).sum()) == row["count"]
+    with pytest.raises(InputError, match="no certificates of the split train"):
+        load_certificates(run.certified, "train")
+
+
+def test_pictures_and_the_table_by_class(run: RunDirectory) -> None:
+    written = {path.name: path for path in write_evaluation(run)}
+    assert set(written) == {"curve.png", "classes.csv", "images.png"}
+    assert all(path.stat().st_size > 100 for path in written.values())
+    rows = list(csv.DictReader(written["classes.csv"].open()))
+    assert [row["class"] for row in rows][:2] == ["airplane", "automobile"]
+    assert sum(int(row["samples"]) for row in rows) == 20
+    found = load_certificates(run.certified, "test")
+    clean = 100 * float((found["prediction"] == found["label"]).double().mean())
+    assert sum(float(row["clean"]) for row in rows) / 10 == pytest.approx(clean, abs=0.01)
+
+
+def test_a_report_has_the_papers_row_beside_ours(run: RunDirectory, tmp_path: Path) -> None:
+    titles, cells = compare([run])
+    assert titles[5:9] == ["clean", "CRA 36/255", "CRA 72/255", "CRA 108/255"]
+    ours, paper = cells
+    assert ours[:2] == paper[:2] == ["CLL", "4C3F"]
+    assert paper[2:10] == ["paper", "–", "–", "77.6", "61.4", "44.2", "29.1", "–"]
+    assert ours[-2] != "–"  # tightness was measured
+    markdown, table, latex = (path.read_text() for path in write_comparison(titles, cells, tmp_path / "r"))
+    assert markdown.count("\n") == 4
+    assert next(csv.reader(table.splitlines())) == titles
+    assert latex.count(r"\\") == 3
+    assert r"K\_f" in latex
+
+
+def test_runs_that_cannot_be_compared_are_named(run: RunDirectory, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is the run finished"):
+        compare([RunDirectory(tmp_path)])
+    moons = execute(read_recipe("moons-cll", "smoke"), tmp_path / "moons")
+    with pytest.raises(InputError, match="other radii"):
+        compare([run, moons])
+
+
+def test_balanced_weights_have_mean_one() -> None:
+    from lipcert.recipes.execution import build
+
+    plan, _ = build(read_recipe("moons-cll", "smoke", ["train.balanced=true"]))
+    weights = plan.class_weights()
+    assert weights is not None
+    torch.testing.assert_close(weights[plan.train.y].mean(), torch.ones(()).double())
