@@ -5,6 +5,7 @@ Give run directories; writes results/cost-of-proof.json: `python benchmarks/cost
 
 from __future__ import annotations
 
+import copy
 import sys
 from datetime import date
 from pathlib import Path
@@ -15,32 +16,38 @@ from torch import Tensor
 from lipcert import Bounded, certifier
 from lipcert.atomic import write_json
 from lipcert.certificate import certified_accuracy
+from lipcert.certificate_file import certify_data
 from lipcert.environment import environment
 from lipcert.recipes.certifying import Subject
 
 
-def estimated_radius(it: Subject, x: Tensor) -> Tensor:
+@torch.no_grad()
+def estimated_radius(it: Subject) -> Tensor:
     """What the field reports: power iteration to convergence, no regard to rounding."""
-    model = it.model.double()
+    model = copy.deepcopy(it.model).double()
     lip = Bounded(model, it.data.input_shape).converge()
-    with torch.no_grad():
-        logits = model(x.double())
+    found = []
+    for index in torch.split(torch.arange(len(it.data)), 512):
+        logits = model(it.data.floats(index, torch.float64))
         top = logits.argmax(dim=1)
         quotient = (logits.gather(1, top[:, None]) - logits) / lip.rows(top)
-    return quotient.scatter(1, top[:, None], torch.inf).amin(dim=1)
+        found.append(quotient.scatter(1, top[:, None], torch.inf).amin(dim=1))
+    return torch.cat(found)
 
 
 def rows(source: str) -> list[list[str]]:
     """A row a kind of certificate."""
-    it = Subject.open(source, None, "test", None, "float64", "auto")
-    x, y = it.data.floats(slice(None)), it.data.y
-    certificates = {"proved, rounding ignored": it.prover(x, "ignored")}
-    certificates["proved, float64"] = it.prover(x, "float64")
-    certificates["proved, float32 as deployed"] = it.prover(x, "float32")
-    certificates["proved fast, float64"] = certifier(it.model, it.data.input_shape, "fast")(x)
-    radius = {name: c.radius for name, c in certificates.items()}
-    base = certificates["proved, float64"]
-    radius = {"estimated, rounding ignored": estimated_radius(it, x), **radius}
+    it = Subject.open(source, None, "test", None, "float64", "exact")
+    data, y = it.data, it.data.y
+    fast = certifier(it.model, data.input_shape, "fast")
+    base = certify_data(it.prover, data, "float64")
+    radius = {
+        "estimated, rounding ignored": estimated_radius(it),
+        "proved, rounding ignored": certify_data(it.prover, data, "ignored").radius,
+        "proved, float64": base.radius,
+        "proved, float32 as deployed": certify_data(it.prover, data, "float32").radius,
+        "proved fast, float64": certify_data(fast, data, "float64").radius,
+    }
     found = []
     for name, values in radius.items():
         certificate = type(base)(base.prediction, values, base.rival, base.rounding)

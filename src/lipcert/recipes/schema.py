@@ -65,6 +65,7 @@ class TrainSettings(_Strict):
     accumulate: int = Field(default=1, gt=0)
     clip: float | None = Field(default=None, gt=0)
     ema: float | None = Field(default=None, gt=0, lt=1)
+    iterations: int = Field(default=5, gt=0)
     channels_last: bool = False
     compile: bool = False
 

@@ -43,7 +43,7 @@ class _Training:
     def __init__(self, plan: Plan, run: RunDirectory, fabric: Fabric) -> None:
         self.plan, self.run, self.fabric, self.shard = plan, run, fabric, shard_of(fabric)
         device = fabric.device
-        self.bounded = Bounded(plan.model, plan.train.input_shape)
+        self.bounded = Bounded(plan.model, plan.train.input_shape, plan.iterations)
         if plan.channels_last:
             plan.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.dtype = next(plan.model.parameters()).dtype
@@ -216,7 +216,7 @@ class _Training:
     def _validate(self, data: Dataset) -> dict[str, float]:
         """Accuracy, and certified accuracy at the loss's ε with estimated constants."""
         self.forward.eval()
-        self.bounded.converge()
+        k_f = float(self.bounded.converge().max())
         right, certified = 0, 0
         eps = float(getattr(self.plan.loss_at(1.0), "eps", 0.0))
         mine = self.shard.mine(torch.arange(len(data)))
@@ -232,7 +232,8 @@ class _Training:
         self.forward.train()
         counts = self.shard.total(torch.tensor([right, certified], device=self.fabric.device))
         right, certified = (int(count) for count in counts)
-        return {"val_accuracy": right / len(data), "val_cra_estimate": certified / len(data)}
+        accuracy, cra = right / len(data), certified / len(data)
+        return {"val_accuracy": accuracy, "val_cra_estimate": cra, "k_f_converged": k_f}
 
     def _save(self) -> None:
         losses, correct = self.shard.total(self.losses), self.shard.total(self.correct)
