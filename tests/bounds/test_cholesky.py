@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lipcert import InputError
-from lipcert.bounds.cholesky import spectral_norm_upper
+from lipcert.bounds.cholesky import gram_upper, nu, spectral_norm_upper
 from tests.bounds.arb import arb_norm
 
 
@@ -71,3 +71,15 @@ def test_zero_has_norm_zero() -> None:
 def test_weights_that_are_not_finite_are_refused(bad: float) -> None:
     with pytest.raises(InputError, match="finite"):
         spectral_norm_upper(torch.tensor([[1.0, bad]]))
+
+
+@pytest.mark.parametrize("batch", [1, 2, 7])
+@pytest.mark.parametrize("floor", [1e-3, 0.9, 1.5, 40.0])
+def test_a_floor_below_or_above_the_truth(batch: int, floor: float) -> None:
+    """Chunks of a long batch start from the largest bound so far; the last chunk may be a single matrix."""
+    a = torch.randn(batch, 5, 9, dtype=torch.float64).clamp(-1, 1)
+    gram = a @ a.mT
+    truth = float(torch.linalg.eigvalsh(gram)[:, -1].max())
+    bound = gram_upper(gram, terms=9, absolute=nu(a), floor=floor * truth)
+    assert max(truth, floor * truth) <= bound * (1 + 1e-15)
+    assert bound <= max(truth, floor * truth) * (1 + 1e-9)

@@ -102,7 +102,7 @@ def _factorise(gram: Tensor, floor: float) -> tuple[float, Tensor, Tensor]:
         factor, failed = torch.linalg.cholesky_ex(shifted)
         if not failed.any():
             return shift, factor, shifted
-        if len(gram) > 1:  # above the floor, or missed by the estimate
+        if top == 0 or len(gram) > 1:  # above the floor, or missed by the estimate
             before, top = top, max(top, _largest_eigenvalue(gram[failed != 0]))
             margin = margin if top > before else 8 * margin
         else:
