@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 
 from lipcert.cli import main
 from lipcert.train import RunDirectory
+from lipcert.train.hardware import is_first_process
 
 PROGRAM = str(Path(__file__).with_name("program.py"))
 ROOT = Path(__file__).parents[2]
@@ -126,3 +127,24 @@ def test_hardware_that_cannot_be_is_named(
     error = capsys.readouterr().err
     assert said in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("variables", "first"),
+    [
+        ({}, True),
+        ({"RANK": "0", "LOCAL_RANK": "0"}, True),
+        ({"RANK": "4", "LOCAL_RANK": "0", "GROUP_RANK": "1"}, False),
+        ({"LOCAL_RANK": "1"}, False),
+        ({"NODE_RANK": "1"}, False),
+        ({"NODE_RANK": "0", "LOCAL_RANK": "0"}, True),
+        ({"SLURM_PROCID": "3", "SLURM_LOCALID": "0"}, False),
+        ({"SLURM_PROCID": "0"}, True),
+    ],
+)
+def test_one_process_writes(variables: dict[str, str], first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "SLURM_PROCID"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert is_first_process() == first

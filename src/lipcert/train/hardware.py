@@ -80,5 +80,9 @@ def shard_of(fabric: Fabric) -> Shard:
 
 def is_first_process() -> bool:
     """Whether this process is the one that writes, asked before any process group exists."""
-    ranks = (os.environ.get(key) for key in ("RANK", "LOCAL_RANK", "SLURM_PROCID"))
-    return int(next((rank for rank in ranks if rank is not None), "0")) == 0
+    given = os.environ
+    if "RANK" in given:  # torchrun says it outright
+        return int(given["RANK"]) == 0
+    # A node started by hand has NODE_RANK; processes that Fabric starts have LOCAL_RANK; srun's have PROCID.
+    node = int(given.get("NODE_RANK", given.get("GROUP_RANK", "0")))
+    return node == 0 and int(given.get("LOCAL_RANK", given.get("SLURM_PROCID", "0"))) == 0
