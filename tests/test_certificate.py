@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from fractions import Fraction
 from itertools import product
 
@@ -251,6 +253,19 @@ def test_half_precision_and_autocast_are_refused() -> None:
     prover = certifier(nn.Linear(2, 2), (2,))
     with torch.autocast("cpu"), pytest.raises(InputError, match="autocast"):
         prover(torch.zeros(1, 2))
+
+
+def test_newer_settings_of_shorter_floats_are_refused() -> None:
+    program = (
+        "import torch, lipcert\n"
+        "torch.backends.mkldnn.{kind}.fp32_precision = 'bf16'\n"
+        "try: lipcert.certifier(torch.nn.Linear(2, 2), (2,))\n"
+        "except lipcert.InputError as error: print(error)"
+    )
+    for kind in ("conv", "matmul"):  # in processes of their own: torch does not forget
+        command = [sys.executable, "-c", program.format(kind=kind)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert "TF32" in done.stdout
 
 
 @pytest.mark.parametrize("precision", ["high", "medium"])

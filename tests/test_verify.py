@@ -34,12 +34,16 @@ def broken(path: Path, model: Path, root: str | None = ".") -> list[str]:
 def test_an_untouched_certificate_holds(run: Path) -> None:
     checks = verify_file(run / "certificate.json", str(run), ".")
     assert len(checks) > 20
-    assert all(check.holds is True for check in checks)
+    assert all(check.holds is True for check in checks if not check.statement.startswith("k_hf"))
 
 
 def test_without_the_data_the_counts_are_not_checked(run: Path) -> None:
     checks = verify_file(run / "certificate.json", str(run), None)
-    assert [c.statement for c in checks if c.holds is None] == ["train: counts", "val: counts"]
+    assert [c.statement for c in checks if c.holds is None] == [
+        "k_hf, which depends on the loss",
+        "train: counts",
+        "val: counts",
+    ]
     assert not any(c.holds is False for c in checks)
 
 
@@ -49,6 +53,9 @@ EDITS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a layer's bound": lambda c: c["layers"][2].update(upper=c["layers"][2]["upper"] * (1 - 1e-6)),
     "a layer's kind": lambda c: c["layers"][0].update(kind="Conv2d"),
     "a layer missing": lambda c: c["layers"].pop(),
+    "a clean radius": lambda c: c["splits"]["val"]["clean"].update(radius=0.5),
+    "the format": lambda c: c.update(format=99),
+    "half an interval": lambda c: c["splits"]["val"]["clean"]["interval"].pop(),
     "a prover": lambda c: c["layers"][0].update(prover="gram"),
     "the pairs": lambda c: c["pairs"].update(median=c["pairs"]["median"] * 0.999),
     "the hash": lambda c: c.update(model_sha256="0" * 64),
@@ -122,3 +129,11 @@ def test_the_command_exits_with_1_if_something_does_not_hold(
         out = capsys.readouterr().out
         assert said in out
         assert "not checked" in out
+
+
+@pytest.mark.parametrize("data", [{}, {"name": ["moons"]}])
+def test_a_certificate_that_names_no_data(data: dict[str, Any], run: Path, tmp_path: Path) -> None:
+    claim = json.loads((run / "certificate.json").read_text())
+    (tmp_path / "c.json").write_text(json.dumps({**claim, "data": data}))
+    with pytest.raises(InputError, match="names no data set"):
+        verify_file(tmp_path / "c.json", str(run), ".")

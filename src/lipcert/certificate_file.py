@@ -37,6 +37,8 @@ from lipcert.shards import ALONE, Shard
 # Another machine's sums may differ in the last bits; a proof is repeated to this precision.
 _SAME = 1e-9
 
+_FORMAT = 1
+
 # Samples certified at once.
 _BATCH = 512
 
@@ -51,7 +53,7 @@ def describe(
     """What was certified of the splits of the data that `source` names, ready for JSON."""
     (rounding,) = {certificate.rounding for _, certificate in splits.values()}
     return {
-        "format": 1,
+        "format": _FORMAT,
         "environment": environment(),
         "model_sha256": tensors_sha256(model.state_dict()),
         "rounding": rounding,
@@ -168,6 +170,7 @@ def verify(
 def _checks(
     claim: Mapping[str, Any], model: nn.Module, input_shape: Sequence[int], splits: Mapping[str, Dataset]
 ) -> Iterator[Check]:
+    yield Check("the format is known", claim.get("format") == _FORMAT)
     same_weights = tensors_sha256(model.state_dict()) == claim["model_sha256"]
     yield Check("the weights are those of the certificate", same_weights)
     with fresh_proofs():
@@ -180,6 +183,8 @@ def _checks(
         yield Check(f"{name} ≤ {claim[name]:.9g}", _same(value, claim[name]))
     for name, value in _summary(prover).items():
         yield Check(f"the {name} K_ij ≤ {claim['pairs'][name]:.9g}", _same(value, claim["pairs"][name]))
+    if "k_hf" in claim:
+        yield Check("k_hf, which depends on the loss", None)
     for name, split in claim["splits"].items():
         yield Check(f"{name}: values and intervals follow from the counts", _consistent(split))
         if name not in splits:
@@ -204,9 +209,10 @@ def _rows(split: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _consistent(split: Mapping[str, Any]) -> bool:
     total = split["samples"]
-    return all(
+    return split["clean"]["radius"] == 0 and all(
         0 <= row["count"] <= total
         and row["value"] == row["count"] / total
+        and len(row["interval"]) == 2
         and all(map(_same, row["interval"], binomial_interval(row["count"], total)))
         for row in _rows(split)
     )

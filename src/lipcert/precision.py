@@ -17,13 +17,25 @@ def refuse_reduced_precision(model: nn.Module) -> None:
         raise InputError(
             f"model: {low.pop()} weights have no certificate as they run; convert with model.float() first"
         )
-    if torch.get_float32_matmul_precision() != "highest":
+    on_cuda = any(p.is_cuda for p in model.parameters())
+    if not _full_products() or _reduced("mkldnn") or (on_cuda and _reduced("cudnn")):
         raise InputError(
             "float32 products are rounded to fewer bits (TF32 or bfloat16): call "
-            'torch.set_float32_matmul_precision("highest") first'
+            'torch.set_float32_matmul_precision("highest") and set every fp32_precision of torch.backends to '
+            '"ieee" first, or move the model to the CPU'
         )
-    if torch.backends.cudnn.allow_tf32 and any(p.is_cuda for p in model.parameters()):
-        raise InputError(
-            "cuDNN rounds float32 convolutions to TF32: set torch.backends.cudnn.allow_tf32 = False, or move "
-            "the model to the CPU, first"
-        )
+
+
+def _full_products() -> bool:
+    try:
+        return torch.get_float32_matmul_precision() == "highest"
+    except RuntimeError:  # torch refuses to answer once its newer settings differ from each other
+        return False
+
+
+def _reduced(backend: str) -> bool:
+    """Whether convolutions or products of a backend may use shorter floats."""
+    part = getattr(torch.backends, backend)
+    settings = [getattr(getattr(part, kind, None), "fp32_precision", "none") for kind in ("conv", "matmul")]
+    old = bool(getattr(part, "allow_tf32", False)) if backend == "cudnn" else False
+    return old or any(setting in ("tf32", "bf16") for setting in settings)

@@ -123,6 +123,17 @@ def test_distances_are_compared_exactly() -> None:
     assert replace(target, radius=less).broken(beyond).tolist() == [False]
 
 
+def test_what_is_not_certified_cannot_be_broken() -> None:
+    """float32 ties where float64 does not: radius 0 claims nothing."""
+    model = nn.Linear(2, 2, bias=False)
+    model.weight.data = torch.tensor([[1.0, 0.0], [1.0, 2.0**-30]])
+    x = torch.ones(4, 2)
+    target = Target.of(model, certifier(model, (2,)), x, "float32", WIDE)
+    assert target.radius.tolist() == [0.0] * 4
+    assert target.flipped(x).any()
+    assert not target.broken(x).any()
+
+
 def test_the_margin_attack_reaches_the_boundary_of_a_linear_network() -> None:
     model, x = tight("float64")
     target = Target.of(model, certifier(model, (12,)), x, "float64", WIDE)

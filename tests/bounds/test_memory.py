@@ -49,7 +49,7 @@ def test_another_bit_another_setting_other_code_are_another_proof(
     remembered(changed, "a", prove)
     remembered(weight, "b", prove)
     remembered(weight.double(), "a", prove)
-    monkeypatch.setattr(memory, "_provers", lambda: "corrected")
+    monkeypatch.setattr(memory, "_PROVERS", "corrected")
     remembered(weight, "a", prove)
     assert prove.times == 5
 

@@ -220,3 +220,23 @@ def test_images_train_in_any_layout(tmp_path: Path) -> None:
 def test_augmentation_of_what_are_no_images_is_refused() -> None:
     with pytest.raises(InputError, match="augment"):
         plan(augmentation=Augmentation(crop=2))
+
+
+def test_one_class_is_nothing_to_learn() -> None:
+    with pytest.raises(InputError, match="every sample is of class 'a'"):
+        plan(train=Dataset(torch.zeros(40, 2), torch.zeros(40).long(), ("a", "b")))
+
+
+def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
+    p = plan(epochs=1, batch_size=50, model=nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2)))
+    training = loop_module._Training(p, start(tmp_path / "run"), loop_module.Hardware("cpu").launch())
+    advance = training._advance
+
+    def advance_and_spoil() -> None:
+        advance()
+        nn.init.constant_(p.model[0].weight, float("nan"))
+
+    training._advance = advance_and_spoil  # type: ignore[method-assign]
+    with pytest.raises(TrainingError, match="not finite after step 1"):
+        training.finish()
+    assert not training.run.checkpoint.exists()

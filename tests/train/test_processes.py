@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from lipcert.cli import main
 from lipcert.train import RunDirectory
-from lipcert.train.hardware import is_first_process
+from lipcert.train.hardware import is_first_process, started
 
 PROGRAM = str(Path(__file__).with_name("program.py"))
 ROOT = Path(__file__).parents[2]
@@ -51,7 +51,7 @@ def agree(a: Path, b: Path) -> None:
 def test_two_processes_train_what_one_trains(launcher: str, alone: Path, tmp_path: Path) -> None:
     path = tmp_path / "run"
     command = [sys.executable, PROGRAM] if launcher == "fabric" else [*TORCHRUN, PROGRAM]
-    run(*command, str(path), "2")
+    run(*command, str(path), "2" if launcher == "fabric" else "1")  # torchrun says how many
     agree(alone, path)
     # The power-iteration vectors, the weights and the certificates of all processes are the same bits.
     first, second = state(path, 0), state(path, 1)
@@ -140,6 +140,8 @@ def test_hardware_that_cannot_be_is_named(
         ({"NODE_RANK": "0", "LOCAL_RANK": "0"}, True),
         ({"SLURM_PROCID": "3", "SLURM_LOCALID": "0"}, False),
         ({"SLURM_PROCID": "0"}, True),
+        ({"SLURM_PROCID": "1", "LOCAL_RANK": "0"}, False),
+        ({"NODE_RANK": "1", "LOCAL_RANK": "0"}, False),
     ],
 )
 def test_one_process_writes(variables: dict[str, str], first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,3 +150,23 @@ def test_one_process_writes(variables: dict[str, str], first: bool, monkeypatch:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert is_first_process() == first
+
+
+@pytest.mark.parametrize(
+    ("variables", "devices"),
+    [
+        ({}, ("1", 1)),
+        ({"LOCAL_WORLD_SIZE": "4", "WORLD_SIZE": "8"}, (4, 2)),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_NNODES": "2"}, (4, 2)),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_NAME": "bash"}, ("1", 1)),
+    ],
+)
+def test_the_launcher_says_how_many_processes_there_are(
+    variables: dict[str, str], devices: tuple[int | str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LOCAL_WORLD_SIZE", "WORLD_SIZE", "SLURM_PROCID", "SLURM_JOB_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert started("1", 1) == devices
+    assert started("3", 1) == ("3", 1)

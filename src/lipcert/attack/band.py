@@ -89,7 +89,8 @@ class _Search:
         self.target, self.start = target, start
         self.nearest = torch.full((len(target),), torch.inf, dtype=torch.float64)
         self.by = [""] * len(target)
-        self.broken = torch.zeros(len(target), dtype=torch.bool)
+        # The network must do at the samples themselves what the certificate says.
+        self.broken = (target.radius > 0) & target.flipped(target.x)
         self.points = 0
 
     def note(self, name: str, points: Tensor) -> None:

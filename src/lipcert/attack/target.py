@@ -86,7 +86,8 @@ class Target:
 
     def broken(self, points: Tensor) -> Tensor:
         """Whether a point within the radius has another prediction in the sense of the claim: (B,)."""
-        near = self.flipped(points) & (self.distance(points) <= self.radius * (1 + 1e-9))
+        claimed = self.radius > 0  # radius 0 claims nothing
+        near = claimed & self.flipped(points) & (self.distance(points) <= self.radius * (1 + 1e-9))
         for i in near.nonzero().flatten().tolist():
             near[i] = self._within(points[i], i) and self._contradicts(points[i], i)
         return near

@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
 
 import platformdirs
@@ -59,17 +58,19 @@ def _folder() -> Path:
 
 
 def _key(weight: Tensor, settings: object) -> str:
-    what = f"{tensors_sha256({'weight': weight})} {settings!r} {_provers()} {torch.__version__}"
+    what = f"{tensors_sha256({'weight': weight})} {settings!r} {_PROVERS} {torch.__version__}"
     return hashlib.sha256(what.encode()).hexdigest()
 
 
-@cache
-def _provers() -> str:
-    """Fingerprint of the code that proves."""
+def _fingerprint() -> str:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+# Of the code that proves, taken when it is loaded: the files may change under a long run.
+_PROVERS = _fingerprint()
 
 
 def _read(path: Path) -> Proof | None:

@@ -40,8 +40,6 @@ class Dataset:
             raise InputError(
                 f"data: expected labels 0..{len(self.classes) - 1}, got {low if low < 0 else high}"
             )
-        if low == high:
-            raise InputError(f"data: every sample is of class {self.classes[low]!r}: nothing to learn")
         if self.x.dtype != torch.uint8 and not self.x.is_floating_point():
             raise InputError(f"data: expected uint8 or floating-point samples, got {self.x.dtype}")
         if self.x.is_floating_point() and not torch.isfinite(self.x).all():

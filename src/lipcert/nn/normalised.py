@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds import LinearMap, Proof, rule
-from lipcert.bounds.contract import sample_norm
+from lipcert.bounds.contract import plain_type, refuse_unsettled, sample_norm
 from lipcert.bounds.convolution import convolution_upper
 from lipcert.bounds.geometry import Geometry
 from lipcert.bounds.rounding import SAFETY, U, sum_up
-from lipcert.bounds.rules.convolution import ConvRule, row_times_column
-from lipcert.errors import InputError
+from lipcert.bounds.rules.convolution import ConvRule, most_copies, row_times_column
+from lipcert.errors import InputError, UnknownBoundError
 from lipcert.types import Shape
 
 
@@ -30,6 +30,7 @@ class Normalised(nn.Module):
 
     def __init__(self, layer: nn.Conv2d, mean: Sequence[float], std: Sequence[float]) -> None:
         super().__init__()
+        _require_plain(layer)
         if not len(mean) == len(std) == layer.in_channels:
             raise InputError(f"mean, std: expected {layer.in_channels} numbers each, one a channel")
         if not all(0 < s < math.inf for s in std) or not all(math.isfinite(m) for m in mean):
@@ -44,6 +45,17 @@ class Normalised(nn.Module):
         return out
 
 
+def _require_plain(layer: nn.Module) -> None:
+    """The bound is that of a plain convolution; a subclass may do something else."""
+    if plain_type(layer) is not nn.Conv2d:
+        raise UnknownBoundError(f"Normalised: expected a plain nn.Conv2d, got {type(layer).__name__}")
+
+
+def _copies(layer: nn.Conv2d) -> int:
+    """Places the padding can put one pixel in."""
+    return 1 if layer.padding_mode == "zeros" else math.prod(most_copies(layer))
+
+
 def _example(layer: nn.Conv2d) -> nn.Module:
     return Normalised(layer, mean=(0.5, 0.4, 0.3), std=(0.25, 0.5, 0.1))
 
@@ -56,6 +68,7 @@ _conv = ConvRule()
     examples=[
         lambda: (_example(nn.Conv2d(3, 4, 3, padding=1)), (3, 5, 5)),
         lambda: (_example(nn.Conv2d(3, 6, 3, stride=2, groups=3, bias=False)), (3, 7, 6)),
+        lambda: (_example(nn.Conv2d(3, 2, 1, padding=2, padding_mode="replicate")), (3, 1, 2)),
     ],
 )
 class NormalisedRule(LinearMap[Normalised]):
@@ -72,12 +85,16 @@ class NormalisedRule(LinearMap[Normalised]):
     def upper(self, module: Normalised, shape: Shape, effort: str) -> Proof:
         """Of the folded kernels, and of what their division may have lost: u‖|W|‖₂ at most."""
         layer = module.layer
+        _require_plain(layer)
+        refuse_unsettled("layer", layer)
         std = module.std.detach().double().flatten()
+        if not bool((std > 0).all()):
+            raise InputError("std: expected numbers > 0")
         # Channels of a group see only its own part of std.
         parts = std.view(layer.groups, -1).repeat_interleave(layer.out_channels // layer.groups, dim=0)
         folded = layer.weight.detach().double() / parts[:, :, None, None].to(layer.weight.device)
         proof = convolution_upper(folded, Geometry.of(layer, shape), effort)
-        lost = 2 * U * math.sqrt(row_times_column(folded, layer.groups))
+        lost = 2 * U * math.sqrt(row_times_column(folded, layer.groups) * _copies(layer))
         return Proof(sum_up(proof.value, SAFETY * lost), proof.prover)
 
     def roundoff(self, module: Normalised, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
@@ -91,7 +108,8 @@ class NormalisedRule(LinearMap[Normalised]):
 
     def roundoff_gain(self, module: Normalised) -> float:
         """Both parts grow with x/std."""
-        absolute = math.sqrt(row_times_column(module.layer.weight, module.layer.groups))
+        layer = module.layer
+        absolute = math.sqrt(row_times_column(layer.weight, layer.groups) * _copies(layer))
         return (_conv.roundoff_gain(module.layer) + 9 * absolute) / float(module.std.min())
 
     def products(self, module: Normalised) -> int:

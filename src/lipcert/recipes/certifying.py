@@ -69,6 +69,8 @@ def verify_file(certificate: Path, source: str, root: str | None) -> list[Check]
 
 def _claimed_data(claim: dict[str, Any], split: Any, root: str) -> Dataset:
     described = dict(claim["data"])
+    if not isinstance(described.get("name"), str):
+        raise InputError("certificate: data: names no data set")
     if "root" in signature(DATASETS[described["name"]].constructor).parameters:
         described["root"] = root
     try:

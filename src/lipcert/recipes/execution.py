@@ -50,9 +50,10 @@ def execute(
         if fabric.is_global_zero:
             save_certificates(run.certified, splits)
             write_json(run.certificate, _findings(recipe, plan, prover, splits, seconds))
+    fabric.barrier()
+    # The others are done: nobody waits for this.
     if recipe.certify.tightness is not None and fabric.is_global_zero:
         measure(run.path, recipe.certify.tightness, quiet=not sys.stderr.isatty())
-    fabric.barrier()
     return run
 
 
@@ -78,6 +79,8 @@ def build(recipe: Recipe) -> tuple[Plan, ModelCard]:
 def _certify(recipe: Recipe, plan: Plan, shard: Shard) -> tuple[Certifier, Splits]:
     """The proof, and the certificate of every sample of the recipe's splits."""
     settings = recipe.certify
+    # One network: running statistics may differ from process to process.
+    plan.model.load_state_dict(shard.first(plan.model.cpu().state_dict()))
     prover = Certifier(plan.model.eval(), plan.train.input_shape, settings.effort, shard)
     data = {split: recipe.make_data(split) for split in settings.splits}
     return prover, {s: (d, certify_data(prover, d, settings.rounding, shard)) for s, d in data.items()}

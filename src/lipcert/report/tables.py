@@ -74,7 +74,7 @@ def run_table(runs: Sequence[RunDirectory]) -> Table:
 def check_table(checks: Sequence[Check]) -> Table:
     """The statements of a certificate and whether they hold."""
     failed = sum(check.holds is False for check in checks)
-    unchecked = sum(check.holds is None for check in checks)
+    unchecked = any(check.holds is None and check.statement.endswith(": counts") for check in checks)
     verdict = f"{failed} statements do NOT hold" if failed else "everything that was checked holds"
     table = Table("statement", "holds", title=verdict)
     if unchecked:

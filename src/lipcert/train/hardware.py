@@ -40,14 +40,15 @@ class Hardware:
 
     def launch(self) -> Fabric:
         """Start the other processes, if there are any and nobody did."""
-        devices = int(self.devices) if str(self.devices).isdigit() else self.devices
+        count, nodes = started(self.devices, self.nodes)
+        devices = int(count) if str(count).isdigit() else count
         precision = "32-true" if self.precision == "32" else self.precision
         try:
             fabric = Fabric(
                 accelerator=self.accelerator,
                 devices=devices,
-                num_nodes=self.nodes,
-                strategy=self._strategy(),
+                num_nodes=nodes,
+                strategy=self._strategy(nodes > 1 or devices != 1),
                 precision=precision,  # type: ignore[arg-type]
             )
         except (ValueError, RuntimeError, ImportError) as error:
@@ -58,8 +59,7 @@ class Hardware:
         fabric.launch()
         return fabric
 
-    def _strategy(self) -> str | Strategy:
-        several = self.nodes > 1 or self.devices not in (1, "1")
+    def _strategy(self, several: bool) -> str | Strategy:
         if self.strategy == "ddp" or (self.strategy == "auto" and several):
             # Every process moves its power-iteration vectors alike: there is nothing to send.
             return DDPStrategy(forward_sync_buffers=False)
@@ -84,5 +84,19 @@ def is_first_process() -> bool:
     if "RANK" in given:  # torchrun says it outright
         return int(given["RANK"]) == 0
     # A node started by hand has NODE_RANK; processes that Fabric starts have LOCAL_RANK; srun's have PROCID.
-    node = int(given.get("NODE_RANK", given.get("GROUP_RANK", "0")))
-    return node == 0 and int(given.get("LOCAL_RANK", given.get("SLURM_PROCID", "0"))) == 0
+    keys = ("NODE_RANK", "GROUP_RANK", "LOCAL_RANK", "SLURM_PROCID")
+    return all(int(given.get(key, "0")) == 0 for key in keys)
+
+
+def started(devices: int | str, nodes: int) -> tuple[int | str, int]:
+    """Devices and nodes as torchrun or srun started them, unless they are asked for."""
+    given = os.environ
+    if (str(devices), nodes) != ("1", 1):
+        return devices, nodes
+    if "LOCAL_WORLD_SIZE" in given and "WORLD_SIZE" in given:
+        local = int(given["LOCAL_WORLD_SIZE"])
+        return local, int(given["WORLD_SIZE"]) // local
+    if "SLURM_PROCID" in given and given.get("SLURM_JOB_NAME") not in ("bash", "interactive"):
+        nodes = int(given.get("SLURM_NNODES", "1"))
+        return max(int(given.get("SLURM_NTASKS", "1")) // nodes, 1), nodes
+    return devices, nodes

@@ -181,14 +181,14 @@ class _Training:
         if len(bad):
             index = int(bad[0])
             epoch_start = (self.step - 1) // self.plan.steps_per_epoch * self.plan.steps_per_epoch
-            kept = (
-                f"{self.run.checkpoint} is the last good state"
-                if self.run.checkpoint.exists()
-                else ("it happened before the first checkpoint")
-            )
             raise TrainingError(
-                f"the loss became {float(losses[index])} at step {epoch_start + index + 1}; {kept}"
+                f"the loss became {float(losses[index])} at step {epoch_start + index + 1}; {self._kept()}"
             )
+
+    def _kept(self) -> str:
+        if self.run.checkpoint.exists():
+            return f"{self.run.checkpoint} is the last good state"
+        return "it happened before the first checkpoint"
 
     @torch.no_grad()
     def _metrics(self, epoch: int, losses: Tensor) -> dict[str, Any]:
@@ -236,6 +236,8 @@ class _Training:
         return {"val_accuracy": accuracy, "val_cra_estimate": cra, "k_f_converged": k_f}
 
     def _save(self) -> None:
+        if not all(bool(torch.isfinite(p).all()) for p in self.bounded.parameters()):
+            raise TrainingError(f"the weights are not finite after step {self.step}; {self._kept()}")
         losses, correct = self.shard.total(self.losses), self.shard.total(self.correct)
         if self.fabric.is_global_zero:
             save_checkpoint(

@@ -46,8 +46,15 @@ class Plan:
             raise InputError(
                 f"batch_size: {self.batch_size} is larger than the {len(self.train)} training samples"
             )
-        if self.augmentation is not None and self.train.x.dtype != torch.uint8:
-            raise InputError(f"augment: is for uint8 images, the data is {self.train.x.dtype}")
+        if bool((self.train.y == self.train.y[0]).all()):
+            name = self.train.classes[int(self.train.y[0])]
+            raise InputError(f"data: every sample is of class {name!r}: nothing to learn")
+        images = self.train.x.dtype == torch.uint8 and self.train.x.ndim == 4
+        if (self.augmentation is not None or self.channels_last) and not images:
+            shape = tuple(self.train.x.shape)
+            raise InputError(
+                f"augment, channels_last: are for uint8 images, got {self.train.x.dtype} {shape}"
+            )
 
     @property
     def steps_per_epoch(self) -> int:

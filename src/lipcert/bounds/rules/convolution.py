@@ -64,7 +64,7 @@ class ConvRule(LinearMap[Conv]):
 
     def roundoff_gain(self, module: Conv) -> float:
         """From ‖|A|‖_∞‖|A|‖₁; a pixel repeated by the padding counts as often."""
-        copies = 1 if module.padding_mode == "zeros" else math.prod(_most_copies(module))
+        copies = 1 if module.padding_mode == "zeros" else math.prod(most_copies(module))
         return dot_gain(copies * row_times_column(module.weight, module.groups), self.products(module))
 
     def products(self, module: Conv) -> int:
@@ -80,7 +80,7 @@ def row_times_column(weight: Tensor, groups: int) -> float:
     return float(rows * columns)
 
 
-def _most_copies(module: Conv) -> list[int]:
+def most_copies(module: Conv) -> list[int]:
     """Places an axis of padding can put one pixel in, whatever the image: itself and every padded row."""
     return [1 + 2 * d * (k - 1) if module.padding == "same" else 1 + 2 * int(p) for k, d, p in _axes(module)]
 
