@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import copy
 import sys
-from datetime import date
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from lipcert import Bounded, certifier
-from lipcert.atomic import write_json
 from lipcert.certificate import certified_accuracy
 from lipcert.certificate_file import certify_data
-from lipcert.environment import environment
 from lipcert.recipes.certifying import Subject
+from results import write_table
 
 
 @torch.no_grad()
@@ -61,21 +59,15 @@ def rows(source: str) -> list[list[str]]:
 
 def main() -> None:
     sources = sys.argv[1:]
-    result = {
-        "command": " ".join(["python benchmarks/cost_of_proof.py", *sources]),
-        "note": "test split; differences of a radius are to the default, proved with float64 rounding",
-        "date": date.today().isoformat(),
-        "environment": environment(),
-        "titles": [
-            "run",
-            "certificate",
-            "mean radius",
-            "largest difference",
-            "CRA [%]",
-        ],
-        "table": [row for source in sources for row in rows(source)],
-    }
-    write_json(Path("results/cost-of-proof.json"), result)
+    note = "test split; differences of a radius are to the default, proved with float64 rounding"
+    titles = [
+        "run",
+        "certificate",
+        "mean radius",
+        "largest difference",
+        "CRA [%]",
+    ]
+    write_table("cost-of-proof", note, titles, [row for source in sources for row in rows(source)])
 
 
 if __name__ == "__main__":

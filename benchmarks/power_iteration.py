@@ -7,20 +7,18 @@ given: `python benchmarks/power_iteration.py runs/moons-cll`. Writes results/pow
 from __future__ import annotations
 
 import sys
-from datetime import date
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from lipcert.atomic import write_json
 from lipcert.bounds.graph import trace
 from lipcert.bounds.power_iteration import first_vector
 from lipcert.bounds.proof import prove
-from lipcert.environment import environment
 from lipcert.models import create, load
 from lipcert.models.files import model_file, read_card
 from lipcert.types import Shape
+from results import write_table
 
 ITERATIONS = (5, 10, 100, 500)
 STARTS = 5
@@ -61,15 +59,10 @@ def rows(name: str, model: nn.Module, shape: Shape) -> list[list[str]]:
 def main() -> None:
     titles = ["model", "layer", "output", "proved norm", *(f"{n} iterations" for n in ITERATIONS)]
     sources = sys.argv[1:]
-    result = {
-        "command": " ".join(["python benchmarks/power_iteration.py", *sources]),
-        "note": "percent below the truth: median (worst) of five cold starts, float32 as in training",
-        "date": date.today().isoformat(),
-        "environment": environment(),
-        "titles": titles,
-        "table": [row for subject in subjects(sources) for row in rows(*subject)],
-    }
-    write_json(Path("results/power-iteration.json"), result)
+    note = "percent below the truth: median (worst) of five cold starts, float32 as in training"
+    write_table(
+        "power-iteration", note, titles, [row for subject in subjects(sources) for row in rows(*subject)]
+    )
 
 
 if __name__ == "__main__":

@@ -6,12 +6,10 @@ The budget, then the runs: `python benchmarks/self_attack.py full runs/moons-cll
 from __future__ import annotations
 
 import sys
-from datetime import date
 from pathlib import Path
 
-from lipcert.atomic import write_json
-from lipcert.environment import environment
 from lipcert.recipes.attacking import attack_model
+from results import write_table
 
 TITLES = ["run", "rounding", "samples", "points tried", "radius", "clean", "certified", "attacked", "broken"]
 
@@ -41,15 +39,13 @@ def row(source: str, rounding: str, budget: str) -> list[str]:
 
 def main() -> None:
     budget, *sources = sys.argv[1:]
-    result = {
-        "command": " ".join(["python benchmarks/self_attack.py", budget, *sources]),
-        "note": "percent of the samples; L2 PGD, DeepFool, FMN, Brendel-Bethge, the margin and the roundings",
-        "date": date.today().isoformat(),
-        "environment": environment(),
-        "titles": TITLES,
-        "table": [row(source, r, budget) for source in sources for r in ("float64", "float32")],
-    }
-    write_json(Path("results/attacks.json"), result)
+    note = "percent of the samples; L2 PGD, DeepFool, FMN, Brendel-Bethge, the margin and the roundings"
+    write_table(
+        "attacks",
+        note,
+        TITLES,
+        [row(source, r, budget) for source in sources for r in ("float64", "float32")],
+    )
 
 
 if __name__ == "__main__":

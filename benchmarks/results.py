@@ -1,0 +1,24 @@
+"""Tables that documents are rendered from, with what is needed to make them again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from lipcert.atomic import write_json
+from lipcert.environment import environment
+
+
+def write_table(name: str, note: str, titles: Sequence[str], table: Sequence[Sequence[str]]) -> None:
+    """results/NAME.json: the command that is running, machine and commit beside the cells."""
+    result = {
+        "command": " ".join(["python", *sys.argv]),
+        "note": note,
+        "date": date.today().isoformat(),
+        "environment": environment(),
+        "titles": list(titles),
+        "table": [list(row) for row in table],
+    }
+    write_json(Path(__file__).parents[1] / "results" / f"{name}.json", result)
