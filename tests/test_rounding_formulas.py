@@ -17,6 +17,7 @@ from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import prove
 from lipcert.bounds.rounding import TINY, U, gamma
 from lipcert.bounds.rules.linear import dot_roundoff
+from lipcert.bounds.strips import Strip, strip_norm_upper
 from lipcert.certificate import _Head
 from lipcert.evaluation import FLOAT32, TINY32, Deployed, Evaluation, _deployed, evaluate
 
@@ -162,6 +163,9 @@ def test_the_symbol_of_a_convolution_may_be_off(monkeypatch: pytest.MonkeyPatch)
     seen: list[dict[str, Any]] = []
     monkeypatch.setattr(fourier, "gram_upper", lambda gram, **settings: seen.append(settings) or 0.0)
     weight = torch.full((2, 3, 3, 3), -0.5).double()
-    there(fourier.circular_norm_upper(weight, (5, 5)), (gamma(4 * 9 + 8) + 16 * U) * 4.5 * math.sqrt(6))
-    # The Gram matrix of the symbol sums 2·max(o, i) products, and its rounding is counted.
-    assert all(settings["terms"] == 6 and settings["absolute"] > 0 for settings in seen)
+    strip = Strip(axis=0, first=0, last=4, outputs=5, circle=5)
+    for bound in (fourier.circular_norm_upper(weight, (5, 5)), strip_norm_upper(weight, strip)):
+        there(bound, (gamma(4 * 9 + 8) + 16 * U) * 4.5 * math.sqrt(6))
+    # A Gram matrix sums 2·max(o, i) products, in a strip those of 5 cells; their rounding counts.
+    assert {settings["terms"] for settings in seen} == {6, 30}
+    assert all(settings["absolute"] > 0 for settings in seen)

@@ -10,9 +10,10 @@ import pytest
 import torch
 from torch import Generator, Tensor, nn
 
-from lipcert.bounds import convolution, upper
+from lipcert.bounds import upper
 from lipcert.bounds.cholesky import spectral_norm_upper
 from tests.bounds.arb import arb_lower
+from tests.bounds.provers import PROVERS, force
 from tests.bounds.test_convolution import dense
 
 CASES = 40  # a kind and batch
@@ -91,6 +92,6 @@ def test_convolutions(scale: float, batch: int, monkeypatch: pytest.MonkeyPatch)
         weight = normal(generator, *conv.weight.shape) if case % 4 else torch.ones_like(conv.weight)
         conv.weight.data = weight * scale
         truth = arb_lower(dense(conv, shape))
-        for side in (8192, 0):  # the exact prover, then the Fourier one
-            monkeypatch.setattr(convolution, "_exact_side", lambda *_, side=side: side)
+        for prover in PROVERS:
+            force(monkeypatch, prover)
             assert flint.arb(upper(conv, shape).value) >= truth, (conv, shape)

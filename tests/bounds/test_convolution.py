@@ -12,9 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from lipcert.bounds import convolution, upper
+from lipcert.bounds import upper
 from lipcert.bounds.fourier import _table
 from tests.bounds.arb import arb_norm
+from tests.bounds.provers import PROVERS, force
 
 axis = st.tuples(
     st.integers(1, 9),  # size
@@ -32,13 +33,13 @@ def dense(module: nn.Module, shape: tuple[int, ...]) -> Tensor:
         return module(torch.eye(n, dtype=torch.float64).view(n, *shape)).flatten(1).T
 
 
-@pytest.fixture(scope="module")
-def fourier() -> Callable[..., float]:
-    """The Fourier bound whatever the size; "fast" itself takes the exact prover for small operators."""
+@pytest.fixture(scope="module", params=["fourier", "strips"])
+def inexact(request: pytest.FixtureRequest) -> Callable[..., float]:
+    """The bound by Fourier or by strips, whatever the size; "fast" itself takes the exact prover for some."""
 
     def bound(module: nn.Module, shape: tuple[int, ...]) -> float:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(convolution, "_exact_side", lambda *_: 0)
+            force(patch, request.param)
             return upper(module, shape, effort="fast").value
 
     return bound
@@ -55,7 +56,7 @@ def fourier() -> Callable[..., float]:
     scale=st.sampled_from([1.0, 1e-150, 1e150, 1e-3]),
     seed=st.integers(0, 1000),
 )
-def test_any_convolution(fourier, down, right, channels, groups, mode, kind, scale, seed) -> None:
+def test_any_convolution(inexact, down, right, channels, groups, mode, kind, scale, seed) -> None:
     size, kernel, stride, padding, dilation = zip(down, right, strict=True)
     for n, k, _, p, d in (down, right):
         assume(d * (k - 1) + 1 <= n + 2 * p)
@@ -84,7 +85,7 @@ def test_any_convolution(fourier, down, right, channels, groups, mode, kind, sca
     truth = float(torch.linalg.matrix_norm(dense(conv, shape), 2))
     exact = upper(conv, shape, effort="exact").value
     assert truth * (1 - 1e-12) <= exact <= truth * (1 + 1e-9) + 1e-140 * scale
-    assert fourier(conv, shape) >= truth * (1 - 1e-12)
+    assert inexact(conv, shape) >= truth * (1 - 1e-12)
 
 
 @settings(max_examples=100)
@@ -95,7 +96,7 @@ def test_any_convolution(fourier, down, right, channels, groups, mode, kind, sca
     groups=st.integers(1, 2),
     extra=st.tuples(st.integers(0, 2), st.integers(0, 2)),
 )
-def test_any_transposed_convolution(fourier, down, right, channels, groups, extra) -> None:
+def test_any_transposed_convolution(inexact, down, right, channels, groups, extra) -> None:
     size, kernel, stride, padding, dilation = zip(down, right, strict=True)
     for (n, k, s, p, d), o in zip((down, right), extra, strict=True):
         assume(o < max(s, d))
@@ -115,7 +116,7 @@ def test_any_transposed_convolution(fourier, down, right, channels, groups, extr
     truth = float(torch.linalg.matrix_norm(dense(conv, shape), 2))
     exact = upper(conv, shape, effort="exact").value
     assert truth * (1 - 1e-12) <= exact
-    assert fourier(conv, shape) >= truth * (1 - 1e-12)
+    assert inexact(conv, shape) >= truth * (1 - 1e-12)
     if all(o < s for o, s in zip(extra, stride, strict=True)):
         assert exact <= truth * (1 + 1e-9) + 1e-140
 
@@ -129,10 +130,10 @@ def test_any_transposed_convolution(fourier, down, right, channels, groups, extr
         (nn.Conv2d(2, 4, 3, padding=1, padding_mode="reflect", bias=False), (2, 4, 4)),
     ],
 )
-def test_never_below_ball_arithmetic(fourier, conv: nn.Conv2d, shape: tuple[int, ...]) -> None:
+def test_never_below_ball_arithmetic(inexact, conv: nn.Conv2d, shape: tuple[int, ...]) -> None:
     conv = conv.double()
     truth = arb_norm(dense(conv, shape))
-    for bound in (upper(conv, shape, effort="exact").value, fourier(conv, shape)):
+    for bound in (upper(conv, shape, effort="exact").value, inexact(conv, shape)):
         assert flint.arb(bound) >= truth.lower()
 
 
@@ -162,3 +163,34 @@ def test_the_fast_bound_is_tight(size: int, kind: str, excess: float) -> None:
         shape = (channels, size, size)
         exact = upper(conv, shape, effort="exact").value
         assert upper(conv, shape, effort="fast").value <= exact * (1 + excess), (kernel, stride)
+
+
+def test_a_depthwise_convolution_is_proved_group_by_group() -> None:
+    conv = nn.Conv2d(64, 64, 7, padding=3, groups=64, bias=False).double()
+    proof = upper(conv, (64, 14, 14), effort="fast").layers[0]
+    truth = max(
+        float(torch.linalg.matrix_norm(dense(part, (1, 14, 14)), 2))
+        for part in (single(w) for w in conv.weight)
+    )
+    assert proof.prover == "gram"
+    assert truth * (1 - 1e-12) <= proof.upper <= truth * (1 + 1e-6)
+
+
+def single(kernel: Tensor) -> nn.Conv2d:
+    """One group of a depthwise convolution."""
+    conv = nn.Conv2d(1, 1, 7, padding=3, bias=False).double()
+    conv.weight.data = kernel[None]
+    return conv
+
+
+def test_strips_lie_between_the_other_two() -> None:
+    torch.manual_seed(0)
+    conv = nn.Conv2d(8, 8, 7, padding=3, bias=False).double()
+    nn.init.normal_(conv.weight)
+    bounds = {}
+    for prover in PROVERS:
+        with pytest.MonkeyPatch.context() as patch:
+            force(patch, prover)
+            proof = upper(conv, (8, 14, 14)).layers[0]
+            bounds[proof.prover] = proof.upper
+    assert bounds["gram"] < bounds["strips"] < min(bounds["fourier"], 1.03 * bounds["gram"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -14,10 +15,13 @@ from lipcert.bounds.geometry import Geometry
 from lipcert.bounds.gram import EXACT_SIDE, Operator, operator_norm_upper
 from lipcert.bounds.memory import remembered
 from lipcert.bounds.rounding import ldexp_up, mul_up, sqrt_up
+from lipcert.bounds.strips import Strip, strip_norm_upper
 
 # Sides of the Gram matrix up to which the exact prover is used without being asked for.
 _AUTO_SIDE = 2048
-_LARGE_KERNEL_SIDE = 4096
+
+# What strips may cost, in cubes of sides.
+_STRIP_COST = 4 * EXACT_SIDE**3
 
 
 def convolution_upper(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
@@ -29,26 +33,28 @@ def _prove(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
     scaled, exponent = scale_to_one(weight.detach().to("cpu", torch.float64))
     if scaled is None:
         return Proof(0.0, "known")
-    operator = _operator(scaled, geometry)
-    if operator.side <= _exact_side(geometry, effort):
-        return Proof(ldexp_up(operator_norm_upper(operator), exponent), "gram")
-    return Proof(ldexp_up(fourier_upper(scaled, geometry), exponent), "fourier")
+    groups = [_operator(part, replace(geometry, groups=1)) for part in scaled.chunk(geometry.groups)]
+    if len(groups) * groups[0].side ** 3 <= _exact_side(geometry, effort) ** 3:
+        value, prover = max(operator_norm_upper(group) for group in groups), "gram"
+    else:
+        value, prover = fourier_upper(scaled, geometry)
+    return Proof(ldexp_up(value, exponent), prover)
 
 
 def _exact_side(geometry: Geometry, effort: str) -> int:
     """The side of the Gram matrix up to which the exact prover is used."""
-    if effort == "exact":
+    if effort == "exact" or geometry.large_kernel:
         return EXACT_SIDE
-    return max(_AUTO_SIDE if effort == "auto" else 0, _LARGE_KERNEL_SIDE if geometry.large_kernel else 0)
+    return _AUTO_SIDE if effort == "auto" else 0
 
 
 def _operator(weight: Tensor, g: Geometry) -> Operator:
     outputs, inputs, *kernel = weight.shape
     absolute = weight.abs()
     # One pixel in several places: its coefficient, and what flows back to it, are sums of as many terms.
-    terms = max(inputs, outputs // g.groups) * math.prod(kernel) * g.copies + 2 * g.copies
+    terms = max(inputs, outputs) * math.prod(kernel) * g.copies + 2 * g.copies
     return Operator(
-        input_shape=(inputs * g.groups, *g.size),
+        input_shape=(inputs, *g.size),
         output_shape=(outputs, *g.output),
         apply=lambda x: g.convolve(x, weight),
         adjoint=lambda y: g.transpose(y, weight),
@@ -58,17 +64,24 @@ def _operator(weight: Tensor, g: Geometry) -> Operator:
     )
 
 
-def fourier_upper(weight: Tensor, g: Geometry) -> float:
-    """The largest group's norm, times that of the padding where it repeats pixels."""
+def fourier_upper(weight: Tensor, g: Geometry) -> tuple[float, str]:
+    """The largest group's norm, times that of the padding where it repeats pixels; and the prover."""
     whole = dilated(weight, g.dilation)
     if g.mode == "circular" and _wraps_once(g):
         # On the image's own grid; a stride that does not divide it is dropped, which only adds outputs.
         divides = all(n % s == 0 for n, s in zip(g.size, g.stride, strict=True))
         stride = g.stride if divides else (1, 1)
         cells = (g.size[0] // stride[0], g.size[1] // stride[1])
-        return max(circular_norm_upper(part, cells) for part in polyphase(whole, stride).chunk(g.groups))
-    norm = max(embedded_norm_upper(part, g.cells) for part in polyphase(whole, g.stride).chunk(g.groups))
-    return mul_up(norm, sqrt_up(float(g.copies))) if g.copies > 1 else norm
+        return max(
+            circular_norm_upper(part, cells) for part in polyphase(whole, stride).chunk(g.groups)
+        ), "fourier"
+    parts = polyphase(whole, g.stride).chunk(g.groups)
+    strip = Strip.of(g)
+    if g.large_kernel and len(parts) * strip.cost(parts[0]) <= _STRIP_COST:
+        norm, prover = max(strip_norm_upper(part, strip) for part in parts), "strips"
+    else:
+        norm, prover = max(embedded_norm_upper(part, g.cells) for part in parts), "fourier"
+    return (mul_up(norm, sqrt_up(float(g.copies))) if g.copies > 1 else norm), prover
 
 
 def _wraps_once(g: Geometry) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import torch
@@ -24,7 +25,7 @@ _CHUNK = 1 << 23
 _SEARCHED = 1 << 23
 
 # How many grids an axis are tried at most, from the least one up.
-_GRIDS = 3
+GRIDS = 3
 
 # A twist per axis: 0 wraps around unchanged, 1 with the sign turned.
 Twist = tuple[int, int]
@@ -37,21 +38,24 @@ def embedded_norm_upper(weight: Tensor, grid: tuple[int, int]) -> float:
     Then a larger grid serves as well, and so does one that turns the sign of what would wrap around: their
     frequencies lie elsewhere and may miss the peaks of the symbol. As many as are cheap are tried.
     """
-    numbers = 4 * weight.shape[0] * weight.shape[1] * len(_frequencies(grid, NO_TWIST))
+    numbers = 4 * weight.shape[0] * weight.shape[1] * len(half_frequencies(grid, NO_TWIST))
     choices = _choices(grid)[: max(1, _SEARCHED // numbers)]
-    best = min(choices, key=lambda choice: _estimate(weight, *choice)) if len(choices) > 1 else choices[0]
+
+    def estimate(choice: tuple[tuple[int, int], Twist]) -> float:
+        return norm_estimate(real_matrix(*symbol(weight, choice[0], half_frequencies(*choice))))
+
+    best = min(choices, key=estimate) if len(choices) > 1 else choices[0]
     return circular_norm_upper(weight, *best)
 
 
 def _choices(grid: tuple[int, int]) -> list[tuple[tuple[int, int], Twist]]:
     """Grids and twists, small grids first."""
-    grids = sorted(itertools.product(*(range(n, n + _GRIDS) for n in grid)), key=sum)
+    grids = sorted(itertools.product(*(range(n, n + GRIDS) for n in grid)), key=sum)
     return [((down, right), (i, j)) for down, right in grids for i in (0, 1) for j in (0, 1)]
 
 
-def _estimate(weight: Tensor, grid: tuple[int, int], twist: Twist) -> float:
-    """About the largest norm of the symbol, by a short power iteration; only decides what to prove."""
-    a = _embedded_symbol(weight, grid, _frequencies(grid, twist))
+def norm_estimate(a: Tensor) -> float:
+    """About the largest norm of (F, n, m) matrices, by short power iteration; it chooses what to prove."""
     v = torch.ones(len(a), a.shape[2], 1, dtype=a.dtype)
     v += 0.5 * torch.cos(torch.arange(a.shape[2], dtype=a.dtype))[:, None]
     for _ in range(4):
@@ -63,18 +67,32 @@ def _estimate(weight: Tensor, grid: tuple[int, int], twist: Twist) -> float:
 def circular_norm_upper(weight: Tensor, grid: tuple[int, int], twist: Twist = NO_TWIST) -> float:
     """Bound of the circular convolution of (o, i, k₁, k₂) kernels on a grid; weights at most 1, float64."""
     outputs, inputs, *_ = weight.shape
-    taps = weight[0, 0].numel()
-    frequencies = _frequencies(grid, twist)
-    side, length = 2 * min(outputs, inputs), 2 * max(outputs, inputs)
+    frequencies = half_frequencies(grid, twist)
+    largest = largest_norm_upper(
+        lambda chunk: real_matrix(*symbol(weight, grid, chunk)), frequencies, outputs, inputs
+    )
+    return sum_up(largest, symbol_error(weight))
+
+
+def largest_norm_upper(
+    matrices: Callable[[Tensor], Tensor], frequencies: Tensor, rows: int, columns: int
+) -> float:
+    """Bound of the norms of real (2·rows, 2·columns) matrices, made some frequencies at a time."""
+    side, length = 2 * min(rows, columns), 2 * max(rows, columns)
     step = max(1, _CHUNK // (side * length))
     largest = 0.0
-    for start in range(0, len(frequencies), step):
-        a = _embedded_symbol(weight, grid, frequencies[start : start + step])  # (F, 2o, 2i)
-        a = a if outputs <= inputs else a.mT
+    for chunk in torch.split(frequencies, step):
+        a = matrices(chunk)
+        a = a if rows <= columns else a.mT
         largest = gram_upper(a @ a.mT, terms=length, absolute=nu(a), floor=largest)
-    # What rounding and the tabulated cosines may have moved the symbol by, in the Frobenius norm.
-    moved = (gamma(4 * taps + 8) + 16 * U) * float(torch.linalg.vector_norm(weight.abs().sum((2, 3))))
-    return sum_up(sqrt_up(largest), SAFETY * moved)
+    return sqrt_up(largest)
+
+
+def symbol_error(weight: Tensor) -> float:
+    """What rounding and the tabulated cosines may have moved the symbol by, in the Frobenius norm."""
+    taps = weight[0, 0].numel()
+    whole = float(torch.linalg.vector_norm(weight.abs().sum((2, 3))))
+    return SAFETY * (gamma(4 * taps + 8) + 16 * U) * whole
 
 
 def polyphase(weight: Tensor, stride: tuple[int, int]) -> Tensor:
@@ -99,15 +117,15 @@ def dilated(weight: Tensor, dilation: tuple[int, int]) -> Tensor:
     return whole
 
 
-def _frequencies(grid: tuple[int, int], twist: Twist) -> Tensor:
+def half_frequencies(grid: tuple[int, int], twist: Twist) -> Tensor:
     """Half of the grid's frequencies, in half steps: real kernels have conjugate symbols at opposite ones."""
     half = grid[1] // 2 + 1 if twist[1] == 0 else (grid[1] + 1) // 2
     down, right = torch.meshgrid(torch.arange(grid[0]), torch.arange(half), indexing="ij")
     return torch.stack([2 * down.flatten() + twist[0], 2 * right.flatten() + twist[1]], dim=1)  # (F, 2)
 
 
-def _embedded_symbol(weight: Tensor, grid: tuple[int, int], frequencies: Tensor) -> Tensor:
-    """[[Re, −Im], [Im, Re]] of Σ_q w_q e^(−πi⟨q, f⟩/grid) for every frequency in half steps: (F, 2o, 2i)."""
+def symbol(weight: Tensor, grid: tuple[int, int], frequencies: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ_q w_q e^(−πi⟨q, f⟩/grid) for every frequency in half steps: real and imaginary parts (F, o, i)."""
     outputs, inputs, *kernel = weight.shape
     down, right = torch.meshgrid(torch.arange(kernel[0]), torch.arange(kernel[1]), indexing="ij")
     period = 2 * grid[0] * grid[1]
@@ -117,6 +135,11 @@ def _embedded_symbol(weight: Tensor, grid: tuple[int, int], frequencies: Tensor)
     flat = weight.reshape(outputs * inputs, -1).T  # (taps, o·i)
     real = (cos[turns % period] @ flat).view(-1, outputs, inputs)
     imag = -(sin[turns % period] @ flat).view(-1, outputs, inputs)
+    return real, imag
+
+
+def real_matrix(real: Tensor, imag: Tensor) -> Tensor:
+    """[[Re, −Im], [Im, Re]]: of the same norm."""
     return torch.cat([torch.cat([real, -imag], dim=2), torch.cat([imag, real], dim=2)], dim=1)
 
 

@@ -80,12 +80,16 @@ class Geometry:
         return self._axis_cells(0), self._axis_cells(1)
 
     def _axis_cells(self, axis: int) -> int:
+        (first, last), outputs = self.seen(axis), self.output[axis]
+        return max(last + 1, outputs, outputs + self.taps[axis] - 1 - first)
+
+    def seen(self, axis: int) -> tuple[int, int]:
+        """The first and the last cell (of one stride) that holds inputs which an output sees."""
         left = self.padding[axis][0] if self.mode == "zeros" else 0  # else the padded image is embedded whole
         size = self.size[axis] if self.mode == "zeros" else self.padded[axis]
         stride, outputs = self.stride[axis], self.output[axis]
-        first, last = left // stride, (left + size - 1) // stride  # cells that hold inputs
-        last = min(last, (stride * (outputs - 1) + self.reach[axis] - 1) // stride)  # and are seen
-        return max(last + 1, outputs, outputs + self.taps[axis] - 1 - first)
+        farthest = (stride * (outputs - 1) + self.reach[axis] - 1) // stride
+        return left // stride, min((left + size - 1) // stride, farthest)
 
     @property
     def taps(self) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeVar
 
 from torch import nn
@@ -15,11 +16,13 @@ M = TypeVar("M", bound=nn.Module)
 MODELS: Registry[nn.Module] = Registry("model", package="lipcert.models")
 
 
-def initialise(model: M) -> M:
-    """kaiming_normal (fan in, gain √2) and zero biases, for every dense and convolutional layer."""
+def initialise(model: M, gain: float = math.sqrt(2)) -> M:
+    """Normal weights of deviation gain/√fan_in (kaiming_normal) and zero biases, dense and convolutional."""
+    if not 0 < gain < math.inf:
+        raise InputError(f"gain: expected a number > 0, got {gain}")
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Conv2d):
-            nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
+            nn.init.normal_(module.weight, std=gain / math.sqrt(module.weight[0].numel()))
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
     return model

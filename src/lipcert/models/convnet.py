@@ -1,7 +1,8 @@
 """The soft-constrained convolutional networks of the literature: plain layers, MinMax between them.
 
 4C3F has four convolutions and three dense layers, the last of them the head, and so on. Their constants are
-held down by the loss alone. MinMax sorts adjacent channels (2k, 2k + 1). `width` scales all channels.
+held down by the loss alone. MinMax sorts adjacent channels (2k, 2k + 1). `width` scales all channels, `gain`
+the initial weights: the constant of depth L starts in proportion to gain^L.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def c4f3(
     input_shape: Sequence[int] = (3, 32, 32),
     width: float = 1.0,
     normalise: Statistics | None = None,
+    gain: float = math.sqrt(2),
 ) -> nn.Sequential:
     """Four convolutions, three dense layers, for CIFAR. `normalise`: means, stds.
 
@@ -37,7 +39,7 @@ def c4f3(
         2466858
     """
     convolutions = [(32, 3, 1, 1), (32, 4, 2, 1), (64, 3, 1, 1), (64, 4, 2, 1)]
-    return _network(convolutions, [512, 512], num_classes, input_shape, width, normalise)
+    return _network(convolutions, [512, 512], num_classes, input_shape, width, normalise, gain)
 
 
 @MODELS.register(
@@ -49,6 +51,7 @@ def c6f2(
     input_shape: Sequence[int] = (3, 32, 32),
     width: float = 1.0,
     normalise: Statistics | None = None,
+    gain: float = math.sqrt(2),
 ) -> nn.Sequential:
     """Six convolutions, two dense layers, for CIFAR. `normalise`: means, stds.
 
@@ -57,7 +60,7 @@ def c6f2(
         2250378
     """
     stages = [[(c, 3, 1, 1), (c, 3, 1, 1), (c, 4, 2, 1)] for c in (32, 64)]
-    return _network([*stages[0], *stages[1]], [512], num_classes, input_shape, width, normalise)
+    return _network([*stages[0], *stages[1]], [512], num_classes, input_shape, width, normalise, gain)
 
 
 @MODELS.register("8c2f", example={"num_classes": 3, "input_shape": (1, 22, 22), "width": 0.0625})
@@ -66,6 +69,7 @@ def c8f2(
     input_shape: Sequence[int] = (3, 64, 64),
     width: float = 1.0,
     normalise: Statistics | None = None,
+    gain: float = math.sqrt(2),
 ) -> nn.Sequential:
     """Eight convolutions, two dense layers, for Tiny-ImageNet. `normalise`: means, stds.
 
@@ -75,7 +79,7 @@ def c8f2(
     """
     stages = [[(c, 3, 1, 1), (c, 3, 1, 1), (c, 4, 2, 0)] for c in (64, 128)]
     convolutions = [*stages[0], *stages[1], (256, 3, 1, 1), (256, 4, 2, 0)]
-    return _network(convolutions, [256], num_classes, input_shape, width, normalise)
+    return _network(convolutions, [256], num_classes, input_shape, width, normalise, gain)
 
 
 def _network(
@@ -85,6 +89,7 @@ def _network(
     input_shape: Sequence[int],
     width: float,
     normalise: Statistics | None,
+    gain: float,
 ) -> nn.Sequential:
     if len(input_shape) != 3:
         raise InputError(f"input_shape: expected (channels, height, width), got {tuple(input_shape)}")
@@ -105,7 +110,7 @@ def _network(
     for outputs in (_scaled(n, width) for n in dense):
         layers += [nn.Linear(features, outputs), MinMax()]
         features = outputs
-    return initialise(nn.Sequential(*layers, nn.Linear(features, num_classes)))
+    return initialise(nn.Sequential(*layers, nn.Linear(features, num_classes)), gain)
 
 
 def _scaled(channels: int, width: float) -> int:
