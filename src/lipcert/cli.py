@@ -25,6 +25,9 @@ Data = Annotated[
 SplitName = Annotated[str, typer.Option(help="train, val or test.")]
 Radii = Annotated[str | None, typer.Option(help="Comma-separated.", show_default="the run's")]
 RoundingName = Annotated[str, typer.Option(help="float64, float32 (as deployed) or ignored.")]
+Model = Annotated[
+    str, typer.Argument(help="A run directory, a .safetensors file or a name (`lipcert list trained`).")
+]
 Overwrite = Annotated[bool, typer.Option(help="Replace what the output directory holds.")]
 
 
@@ -66,7 +69,7 @@ def train(
 
 @app.command()
 def certify(
-    model: Annotated[str, typer.Argument(help="A run directory or a .safetensors file.")],
+    model: Model,
     data: Data = None,
     split: SplitName = "test",
     radii: Radii = None,
@@ -90,15 +93,17 @@ def certify(
 
 @app.command()
 def verify(
-    certificate: Annotated[Path, typer.Argument(help="A certificate.json.")],
-    model: Annotated[str, typer.Argument(help="The run directory or .safetensors file it speaks of.")],
+    certificate: Annotated[str, typer.Argument(help="A certificate.json, or a MODEL that has one.")],
+    model: Annotated[
+        str | None, typer.Argument(help="The MODEL it speaks of.", show_default="the one beside it")
+    ] = None,
     data: Annotated[
         str | None, typer.Option(help="Root of the data, to count again; `.` for generated data.")
     ] = None,
 ) -> None:
     """Prove a certificate again from the weights; exit status 1 if anything in it does not hold.
 
-    Example: lipcert verify runs/moons-cll/certificate.json runs/moons-cll --data .
+    Example: lipcert verify runs/moons-cll --data .
     """
     from lipcert.recipes.certifying import verify_file
     from lipcert.report.tables import check_table
@@ -111,7 +116,7 @@ def verify(
 
 @app.command()
 def attack(
-    model: Annotated[str, typer.Argument(help="A run directory or a .safetensors file.")],
+    model: Model,
     data: Data = None,
     split: SplitName = "test",
     radii: Radii = None,
@@ -252,7 +257,9 @@ def data_fetch(
 def list_(
     kind: Annotated[
         str,
-        typer.Argument(help="recipes, reproductions, losses, layers, models, data, schedules, optimizers."),
+        typer.Argument(
+            help="recipes, reproductions, losses, layers, models, trained, data, schedules, optimizers."
+        ),
     ],
 ) -> None:
     """Show what there is of a kind, with a line about each.

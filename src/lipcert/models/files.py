@@ -13,11 +13,13 @@ from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import nn
 
 from lipcert.atomic import write_atomically
 from lipcert.errors import InputError
 from lipcert.models.base import MODELS, create
+from lipcert.models.trained import check_unchanged, model_place, trained_models
 
 _FORMAT = 1
 _KEY = "lipcert"
@@ -39,18 +41,40 @@ class ModelCard:
 
 
 def save(model: nn.Module, card: ModelCard, path: Path) -> None:
-    """Write weights and card, all or nothing."""
+    """Write weights and card, all or nothing; in 16 bits if that loses none of theirs."""
     metadata = {_KEY: json.dumps({"format": _FORMAT, **asdict(card)})}
     tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
+    floats = [v for v in tensors.values() if v.is_floating_point()]
+    if all(v.dtype == torch.float32 and bool((v.half().float() == v).all()) for v in floats):
+        tensors = {k: v.half() if v.is_floating_point() else v for k, v in tensors.items()}
     write_atomically(path, safetensors.torch.save(tensors, metadata=metadata))
 
 
+def round_to_16_bits(model: nn.Module) -> None:
+    """Every weight to the nearest half-precision number; what is certified afterwards is this network."""
+    for tensor in model.state_dict().values():
+        if tensor.is_floating_point():
+            rounded = tensor.half()
+            if not bool(rounded.isfinite().all()):
+                raise InputError("16 bits: a weight is too large for them")
+            tensor.copy_(rounded)
+
+
 def load(source: str | Path) -> nn.Module:
-    """The model in a run directory or a .safetensors file, in evaluation mode."""
+    """The model of a run directory, a .safetensors file or the package, in evaluation mode.
+
+    Example:
+        >>> load("moons-cll")[0]
+        Linear(in_features=2, out_features=10, bias=True)
+    """
     path = model_file(source)
     card = read_card(path)
     model = card.build()
-    tensors = safetensors.torch.load_file(path)
+    # 16 bits are a way to store float32 weights, not to compute with them.
+    tensors = {
+        k: v.float() if v.dtype == torch.float16 else v for k, v in safetensors.torch.load_file(path).items()
+    }
+    check_unchanged(path.parent, tensors)
     expected = {k: tuple(v.shape) for k, v in model.state_dict().items()}
     found = {k: tuple(v.shape) for k, v in tensors.items()}
     if expected != found:
@@ -80,13 +104,14 @@ def start_from(model: nn.Module, other: nn.Module, source: str) -> None:
 
 def model_file(source: str | Path) -> Path:
     """The weights a MODEL argument names."""
-    path = Path(source)
+    path = model_place(source)
     if path.is_dir():
         path = path / "model.safetensors"
         if not path.is_file():
             raise InputError(f"{source}: no model.safetensors in it (is the run finished?)")
     if not path.is_file():
-        raise InputError(f"{source}: no such run directory or .safetensors file")
+        names = ", ".join(trained_models())
+        raise InputError(f"{source}: no such run directory or .safetensors file, nor one of {names}")
     return path
 
 

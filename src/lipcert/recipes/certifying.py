@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from inspect import signature
-from pathlib import Path
 from typing import Any, get_args
 
 from torch import nn
@@ -16,6 +15,7 @@ from lipcert.data.base import Split
 from lipcert.errors import InputError
 from lipcert.models import load as load_model
 from lipcert.models.files import model_file, read_card
+from lipcert.models.trained import model_place
 from lipcert.recipes.reading import read_recipe
 
 
@@ -59,9 +59,11 @@ def certify_model(
     return describe(it.model, it.prover, it.described, {split: (it.data, certificate)}, it.radii)
 
 
-def verify_file(certificate: Path, source: str, root: str | None) -> list[Check]:
-    """Every statement of a certificate file, checked against a model and, with a root, its data."""
-    claim = read_certificate(certificate)
+def verify_file(certificate: str, source: str | None, root: str | None) -> list[Check]:
+    """Every statement of a certificate, checked against a model and, with a root, its data."""
+    place = model_place(certificate)
+    claim = read_certificate(place / "certificate.json" if place.is_dir() else place)
+    source = source or str(place if place.is_dir() else place.parent)
     card = read_card(model_file(source))
     splits = {} if root is None else {split: _claimed_data(claim, split, root) for split in claim["splits"]}
     return verify(claim, load_model(source), card.input_shape, splits)
@@ -81,7 +83,7 @@ def _claimed_data(claim: dict[str, Any], split: Any, root: str) -> Dataset:
 
 def _data(source: str, name: str | None, split: Any) -> tuple[Dataset, dict[str, Any], tuple[float, ...]]:
     """The data and radii of the run, or the named data at the usual radii."""
-    recipe_file = Path(source) / "recipe.yaml"
+    recipe_file = model_place(source) / "recipe.yaml"
     if name is not None:
         return load(name, split=split), {"name": name}, RADII
     if not recipe_file.is_file():

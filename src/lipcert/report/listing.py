@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from rich.table import Table
 
@@ -54,6 +55,19 @@ def _models() -> Lines:
     return [(name, MODELS[name].summary) for name in MODELS]
 
 
+def _trained() -> Lines:
+    from lipcert.models.trained import model_place, read_statement, trained_models
+
+    return [(name, _summary(read_statement(model_place(name)))) for name in trained_models()]
+
+
+def _summary(statement: dict[str, Any]) -> str:
+    """Clean and certified accuracy of a certificate's last split, the test one if there is one."""
+    name, split = list(statement["splits"].items())[-1]
+    certified = ", ".join(f"{100 * row['value']:.2f} % at {row['radius']:.4g}" for row in split["certified"])
+    return f"{name}: clean {100 * split['clean']['value']:.2f} %, certified {certified}"
+
+
 def _data() -> Lines:
     from lipcert.data import DATASETS
 
@@ -78,6 +92,7 @@ _KINDS: dict[str, Callable[[], Lines]] = {
     "losses": _losses,
     "layers": _layers,
     "models": _models,
+    "trained": _trained,
     "data": _data,
     "schedules": _schedules,
     "optimizers": _optimizers,
