@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from lipcert.bounds.graph import trace
-from lipcert.bounds.power_iteration import first_vector
+from lipcert.bounds.linear_map import first_vector
 from lipcert.bounds.proof import prove
 from lipcert.models import create, load
 from lipcert.models.files import model_file, read_card
@@ -47,7 +47,7 @@ def rows(name: str, model: nn.Module, shape: Shape) -> list[list[str]]:
                 100 * (1 - float(step.rule.estimate(step.module, vector)) / layer.upper)
                 for seed in range(STARTS)
                 for vector in [
-                    step.rule.iterate(step.module, first_vector(step.input_shapes[0], seed, like), iterations)
+                    step.rule.power(step.module, first_vector(step.input_shapes[0], seed, like), iterations)
                 ]
             )
             row.append(f"{below[STARTS // 2]:.2g} ({below[-1]:.2g})")

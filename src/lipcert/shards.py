@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def _itself(value: Any) -> Any:
@@ -25,6 +25,10 @@ class Shard:
     def mine(self, samples: Tensor) -> Tensor:
         """This process's part of some indices; parts differ in length by one at most."""
         return samples.tensor_split(self.count)[self.index]
+
+    def share(self, model: nn.Module) -> None:
+        """The first process's network for all: running statistics may differ from process to process."""
+        model.load_state_dict(self.first(model.state_dict()))
 
     def gathered(self, part: Tensor, where: Tensor, length: int) -> Tensor:
         """The parts of all processes in one tensor of `length`, each at its place."""

@@ -1,4 +1,4 @@
-"""A small training for `test_processes.py`, run as a program: OUTPUT DEVICES [stop=STEP] [die=RANK]."""
+"""A small training for `test_processes.py`: program.py OUTPUT DEVICES [stop=STEP] [die=RANK] [norm=batch]."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from lipcert.train.loop import _Training
 from lipcert.train.optimizers import adam
 
 
-def plan() -> Plan:
+def plan(norm: bool) -> Plan:
     """Batches of 51 and a last one of 42 samples: neither they nor the validation divide by two evenly."""
     torch.manual_seed(0)
     x = torch.randint(0, 256, (501, 1, 6, 6), dtype=torch.uint8)
     y = (x.float().mean(dim=(1, 2, 3)) > 127).long()
-    layers = (nn.Conv2d(1, 4, 3, 2, 1), MinMax(), nn.Flatten(), nn.Linear(36, 8), MinMax(), nn.Linear(8, 2))
+    first = [nn.Conv2d(1, 4, 3, 2, 1), nn.BatchNorm2d(4)] if norm else [nn.Conv2d(1, 4, 3, 2, 1)]
+    rest = (MinMax(), nn.Flatten(), nn.Linear(36, 8), MinMax(), nn.Linear(8, 2))
     return Plan(
-        model=nn.Sequential(*layers).double(),
+        model=nn.Sequential(*first, *rest).double(),
         loss=CLL(eps=0.1, slack=0.1, lam=1e-3),
         optimizer=lambda parameters: adam(parameters, lr=1e-3),
         train=Dataset(x, y, ("dark", "bright")),
@@ -45,7 +46,7 @@ def plan() -> Plan:
 def main(output: str, devices: str, *options: str) -> None:
     chosen = dict(option.split("=") for option in options)
     torch.set_num_threads(1)
-    run, it = RunDirectory(output), plan()
+    run, it = RunDirectory(output), plan(norm="norm" in chosen)
     if is_first_process():
         run.start({}, resume=True, overwrite=False)
     fabric = Hardware("cpu", devices, strategy="ddp").launch()
@@ -64,6 +65,8 @@ def main(output: str, devices: str, *options: str) -> None:
     training._advance = advance_or_stop  # type: ignore[method-assign]
     training.finish()
     shard = shard_of(fabric)
+    torch.save(it.model.state_dict(), Path(output) / f"trained{fabric.global_rank}.pt")
+    shard.share(it.model)
     certificate = certify_data(Certifier(it.model.eval(), (1, 6, 6), shard=shard), it.train, shard=shard)
     found = {**training.bounded.state_dict(), "radius": certificate.radius, "rival": certificate.rival}
     torch.save(found, Path(output) / f"rank{fabric.global_rank}.pt")

@@ -12,9 +12,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from lipcert.certificate import Certifier
+from lipcert.certificate_file import certify_data
 from lipcert.cli import main
 from lipcert.train import RunDirectory
 from lipcert.train.hardware import is_first_process, started
+from tests.train.program import plan
 
 PROGRAM = str(Path(__file__).with_name("program.py"))
 ROOT = Path(__file__).parents[2]
@@ -72,6 +75,19 @@ def test_a_run_resumes_on_another_number_of_devices(
     run(sys.executable, PROGRAM, str(path), after)
     agree(alone, path)
     assert [m["step"] for m in RunDirectory(path).read_metrics()] == [10, 20]
+
+
+def test_one_network_is_certified_even_if_statistics_differ(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run(sys.executable, PROGRAM, str(path), "2", "norm=batch")
+    trained = [torch.load(path / f"trained{rank}.pt", weights_only=True) for rank in (0, 1)]
+    assert any(not torch.equal(trained[0][k], trained[1][k]) for k in trained[0])
+    first, second = state(path, 0), state(path, 1)
+    assert torch.equal(first["radius"], second["radius"])
+    network = plan(norm=True).model
+    network.load_state_dict(trained[0])
+    again = certify_data(Certifier(network.eval(), (1, 6, 6)), plan(norm=True).train)
+    assert torch.allclose(first["radius"], again.radius, rtol=1e-9)
 
 
 @pytest.mark.parametrize("rank", ["0", "1"])

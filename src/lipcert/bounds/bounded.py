@@ -10,19 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.graph import Program, trace
-from lipcert.bounds.power_iteration import first_vector
+from lipcert.bounds.linear_map import first_vector
 from lipcert.errors import LipcertWarning, UnknownBoundError
 from lipcert.types import PairLip
 
-# Iterations before the first step: a cold start is 5-8 % low after five.
-_WARM_UP = 50
+# Iterations before the first step: a cold start is low.
+_WARM_UP = 32
 
 
 class Bounded(nn.Module):
     """x ↦ (logits, PairLip) for training; the constants are estimates, see `bounds.upper` for proofs.
 
-    The model is left untouched: the power-iteration vectors are buffers here, one a linear layer.
-    In training mode every forward moves them by `iterations` steps, without gradient.
+    The model is left untouched: the vectors that stand for the norms are buffers here, one a linear layer.
+    In training mode every forward improves them by `iterations` products with WᵀW, without gradient.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3))
@@ -72,7 +72,7 @@ class Bounded(nn.Module):
 
     @torch.no_grad()
     def iterate(self, times: int) -> None:
-        """Move every vector by `times` power-iteration steps."""
+        """Improve every vector by `times` products with WᵀW."""
         for step, name in self._linear:
             # Replaced, not written into: autograd may still hold the old one.
             self._buffers[name] = step.rule.iterate(step.module, getattr(self, name), times)

@@ -50,7 +50,7 @@ class Rule(Generic[M]):
         raise NotImplementedError
 
     def iterate(self, module: M, vector: Tensor, times: int) -> Tensor:
-        """Power-iteration steps on `vector`; only for rules with `has_vector`."""
+        """A better `vector`, by as many products with WᵀW; only for rules with `has_vector`."""
         raise NotImplementedError
 
     def roundoff(self, module: M, inputs: Sequence[Tensor], output: Tensor) -> Tensor:

@@ -79,8 +79,7 @@ def build(recipe: Recipe) -> tuple[Plan, ModelCard]:
 def _certify(recipe: Recipe, plan: Plan, shard: Shard) -> tuple[Certifier, Splits]:
     """The proof, and the certificate of every sample of the recipe's splits."""
     settings = recipe.certify
-    # One network: running statistics may differ from process to process.
-    plan.model.load_state_dict(shard.first(plan.model.cpu().state_dict()))
+    shard.share(plan.model.cpu())
     prover = Certifier(plan.model.eval(), plan.train.input_shape, settings.effort, shard)
     data = {split: recipe.make_data(split) for split in settings.splits}
     return prover, {s: (d, certify_data(prover, d, settings.rounding, shard)) for s, d in data.items()}

@@ -9,7 +9,7 @@ from rich.table import Table
 from torch import nn
 
 from lipcert.bounds.graph import Step, trace
-from lipcert.bounds.power_iteration import first_vector
+from lipcert.bounds.linear_map import first_vector
 from lipcert.bounds.proof import Effort, prove
 from lipcert.errors import InputError
 from lipcert.models.files import load, model_file, read_card

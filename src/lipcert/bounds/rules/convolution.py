@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from lipcert.bounds.contract import Proof, rule
 from lipcert.bounds.convolution import convolution_upper
 from lipcert.bounds.geometry import Geometry
-from lipcert.bounds.power_iteration import LinearMap
+from lipcert.bounds.linear_map import LinearMap
 from lipcert.bounds.rules.linear import dot_gain, dot_roundoff
 from lipcert.types import Shape
 

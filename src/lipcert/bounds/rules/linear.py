@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from lipcert.bounds.cholesky import nu, spectral_norm_upper
 from lipcert.bounds.contract import Proof, rule, sample_norm
+from lipcert.bounds.linear_map import LinearMap, unit
 from lipcert.bounds.memory import remembered
-from lipcert.bounds.power_iteration import LinearMap, unit
 from lipcert.bounds.rounding import SAFETY, gamma
 from lipcert.types import Shape
 
