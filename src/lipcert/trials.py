@@ -31,11 +31,12 @@ class Trial:
     seed: int
     path: Path
     budget: str | None = None
+    settings: tuple[str, ...] = ()  # KEY=VALUE
 
     @property
     def overrides(self) -> list[str]:
         """What it sets beside the recipe."""
-        return [f"seed={self.seed}"]
+        return [*self.settings, f"seed={self.seed}"]
 
     def resolve(self) -> Recipe:
         """The recipe it runs, checked."""

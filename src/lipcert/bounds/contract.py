@@ -38,7 +38,7 @@ class Proof:
 class Rule(Generic[M]):
     """How one module type stretches distances. Shapes are without the batch dimension."""
 
-    # Power iteration keeps a vector of the input shape for maps that need one.
+    # The estimate keeps a vector of the input shape for maps that need one.
     has_vector = False
 
     def upper(self, module: M, shape: Shape, effort: str) -> Proof:

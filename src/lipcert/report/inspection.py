@@ -16,7 +16,7 @@ from lipcert.models.files import load, model_file, read_card
 from lipcert.models.python_files import is_python, load_python
 from lipcert.types import Shape
 
-# Power iterations behind the estimate column: what a long training converges to.
+# Products with WᵀW behind the estimate column: what a long training converges to.
 _ITERATIONS = 100
 
 

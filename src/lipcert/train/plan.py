@@ -37,7 +37,7 @@ class Plan:
     accumulate: int = 1  # pieces of a batch that are computed one after the other
     clip: float | None = None  # largest norm of the gradient
     ema: float | None = None  # decay of the averaged weights
-    iterations: int = 5  # of power iteration, a step
+    iterations: int = 5  # products with WᵀW a step and layer, for the estimated constants
     channels_last: bool = False
     compile: bool = False
 

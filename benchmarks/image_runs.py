@@ -1,0 +1,24 @@
+"""Finished runs in the columns of the paper, as a table for the documents: NAME, a note, then the runs.
+
+`python benchmarks/image_runs.py images "one thread a run" runs/cifar10-4c3f-cll runs/cifar10-4c3f-gloro`
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from lipcert.report.comparison import compare
+from lipcert.train.rundir import RunDirectory
+from results import write_table
+
+
+def main(name: str, note: str, *runs: str) -> None:
+    titles, cells = compare([RunDirectory(Path(run)) for run in runs])
+    for row in cells:
+        print(*row, sep="  ")
+    write_table(name, note, titles, cells)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
