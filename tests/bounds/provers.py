@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from lipcert.bounds import convolution
-from lipcert.bounds.geometry import Geometry
 
 PROVERS = ("gram", "fourier", "strips")
 
@@ -13,6 +12,5 @@ PROVERS = ("gram", "fourier", "strips")
 def force(patch: pytest.MonkeyPatch, prover: str) -> None:
     """Every convolution by this one, whatever its size (circular ones by Fourier instead of strips)."""
     patch.setattr(convolution, "_exact_side", lambda *_: 8192 if prover == "gram" else 0)
-    patch.setattr(convolution, "_STRIP_COST", 10**18 if prover == "strips" else 0)
+    patch.setattr(convolution, "_strip_cost", lambda *_: 10**18 if prover == "strips" else 0)
     patch.setattr(convolution, "remembered", lambda weight, key, prove: prove())
-    patch.setattr(Geometry, "large_kernel", True)

@@ -103,9 +103,9 @@ def test_a_norm_taken_on_the_grid_of_the_image(monkeypatch: pytest.MonkeyPatch) 
     real = convolution.fourier_upper
     unpadded = ((0, 0), (0, 0))
 
-    def on_the_image(weight: Tensor, g: Geometry) -> tuple[float, str]:
+    def on_the_image(weight: Tensor, g: Geometry, strip_cost: int) -> tuple[float, str]:
         inside = all(n >= r for n, r in zip(g.size, g.reach, strict=True))
-        return real(weight, replace(g, padding=unpadded) if inside else g)
+        return real(weight, replace(g, padding=unpadded) if inside else g, strip_cost)
 
     monkeypatch.setattr(convolution, "_exact_side", lambda g, effort: 9000 * (effort == "exact"))
     assert caught(layer_laws("Conv2d")) == 0

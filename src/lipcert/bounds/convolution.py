@@ -17,11 +17,18 @@ from lipcert.bounds.memory import remembered
 from lipcert.bounds.rounding import ldexp_up, mul_up, sqrt_up
 from lipcert.bounds.strips import Strip, strip_norm_upper
 
-# Sides of the Gram matrix up to which the exact prover is used without being asked for.
+# Sides of the Gram matrix up to which the exact prover is used without being asked for: always when the
+# user leaves the choice to us, and when the kernel's share of the image makes the others loose.
 _AUTO_SIDE = 2048
+_LARGE, _LARGE_SIDE = 0.02, 4096
+_VERY_LARGE = 0.1
 
-# What strips may cost, in cubes of sides.
+# What the strips of a large kernel may cost, in multiplications, and what they may if one is in a hurry.
 _STRIP_COST = 4 * EXACT_SIDE**3
+_FAST_STRIP_COST = EXACT_SIDE**3 // 4
+
+# A proof of a small group costs as much as one of this side.
+_LEAST_SIDE = 512
 
 
 def convolution_upper(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
@@ -34,18 +41,27 @@ def _prove(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
     if scaled is None:
         return Proof(0.0, "known")
     groups = [_operator(part, replace(geometry, groups=1)) for part in scaled.chunk(geometry.groups)]
-    if len(groups) * groups[0].side ** 3 <= _exact_side(geometry, effort) ** 3:
+    if len(groups) * max(groups[0].side, _LEAST_SIDE) ** 3 <= _exact_side(geometry, effort) ** 3:
         value, prover = max(operator_norm_upper(group) for group in groups), "gram"
     else:
-        value, prover = fourier_upper(scaled, geometry)
+        value, prover = fourier_upper(scaled, geometry, _strip_cost(geometry, effort))
     return Proof(ldexp_up(value, exponent), prover)
 
 
 def _exact_side(geometry: Geometry, effort: str) -> int:
     """The side of the Gram matrix up to which the exact prover is used."""
-    if effort == "exact" or geometry.large_kernel:
+    if effort == "exact" or geometry.kernel_share > _VERY_LARGE:
         return EXACT_SIDE
+    if geometry.kernel_share > _LARGE:
+        return _LARGE_SIDE
     return _AUTO_SIDE if effort == "auto" else 0
+
+
+def _strip_cost(geometry: Geometry, effort: str) -> int:
+    """What strips may cost; nothing where the Fourier bound is good enough."""
+    if geometry.kernel_share <= _LARGE:
+        return 0
+    return _FAST_STRIP_COST if effort == "fast" else _STRIP_COST
 
 
 def _operator(weight: Tensor, g: Geometry) -> Operator:
@@ -64,7 +80,7 @@ def _operator(weight: Tensor, g: Geometry) -> Operator:
     )
 
 
-def fourier_upper(weight: Tensor, g: Geometry) -> tuple[float, str]:
+def fourier_upper(weight: Tensor, g: Geometry, strip_cost: int) -> tuple[float, str]:
     """The largest group's norm, times that of the padding where it repeats pixels; and the prover."""
     whole = dilated(weight, g.dilation)
     if g.mode == "circular" and _wraps_once(g):
@@ -72,12 +88,11 @@ def fourier_upper(weight: Tensor, g: Geometry) -> tuple[float, str]:
         divides = all(n % s == 0 for n, s in zip(g.size, g.stride, strict=True))
         stride = g.stride if divides else (1, 1)
         cells = (g.size[0] // stride[0], g.size[1] // stride[1])
-        return max(
-            circular_norm_upper(part, cells) for part in polyphase(whole, stride).chunk(g.groups)
-        ), "fourier"
+        parts = polyphase(whole, stride).chunk(g.groups)
+        return max(circular_norm_upper(part, cells) for part in parts), "fourier"
     parts = polyphase(whole, g.stride).chunk(g.groups)
     strip = Strip.of(g)
-    if g.large_kernel and len(parts) * strip.cost(parts[0]) <= _STRIP_COST:
+    if len(parts) * strip.cost(parts[0]) <= strip_cost:
         norm, prover = max(strip_norm_upper(part, strip) for part in parts), "strips"
     else:
         norm, prover = max(embedded_norm_upper(part, g.cells) for part in parts), "fourier"

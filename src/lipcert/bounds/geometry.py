@@ -13,10 +13,6 @@ from torch import Tensor, nn
 
 from lipcert.types import Shape
 
-# Kernels that reach over K of N cells are called large if ((K − 1)/N)² exceeds this: the truth lies up to
-# about half of that below the Fourier bound.
-_LARGE = 0.02
-
 
 @dataclass(frozen=True)
 class Geometry:
@@ -98,9 +94,12 @@ class Geometry:
         return down, right
 
     @property
-    def large_kernel(self) -> bool:
-        """Whether the kernel is so large beside the image that the Fourier bound is loose."""
-        return any((k - 1) ** 2 > _LARGE * n**2 for k, n in zip(self.taps, self.cells, strict=True))
+    def kernel_share(self) -> float:
+        """((K − 1)/N)² for a kernel that reaches over K of N cells, the larger axis.
+
+        The truth lies up to about half of that below the Fourier bound, a quarter below that of strips.
+        """
+        return max(((k - 1) / n) ** 2 for k, n in zip(self.taps, self.cells, strict=True))
 
     @property
     def copies(self) -> int:

@@ -46,9 +46,9 @@ class Strip:
         return self.last - self.first + 1
 
     def cost(self, weight: Tensor) -> int:
-        """Cubes of the sides of all matrices to be factorised."""
-        side = min(weight.shape[0] * self.outputs, weight.shape[1] * self.cells)
-        return (self.circle // 2 + 1) * (2 * side) ** 3
+        """Multiplications for the Gram matrices of all frequencies."""
+        sides = (2 * weight.shape[0] * self.outputs, 2 * weight.shape[1] * self.cells)
+        return (self.circle // 2 + 1) * min(sides) ** 2 * max(sides)
 
 
 def strip_norm_upper(weight: Tensor, strip: Strip) -> float:
