@@ -67,14 +67,10 @@ class LinearMap(Rule[M], Generic[M]):
 
 def _new_direction(v: Tensor, basis: Tensor) -> Tensor:
     """The part of v that is orthogonal to the basis, of length 1; zero if that is but rounding."""
-    size = torch.linalg.vector_norm(v)
-    v = v / size
-    v = v - basis.T @ (basis @ v)
-    rest = torch.linalg.vector_norm(v)
-    v = v / rest
-    v = v - basis.T @ (basis @ v)  # once more: the first time leaves rounding along the basis
-    new = (size > 0) & (size < torch.inf) & (rest > torch.finfo(v.dtype).eps ** 0.5)
-    return torch.where(new, v, 0.0)
+    rest = v - (basis @ v) @ basis
+    size, length = torch.linalg.vector_norm(rest), torch.linalg.vector_norm(v)
+    new = (size > torch.finfo(v.dtype).eps ** 0.5 * length) & (length < torch.inf)
+    return torch.where(new, rest / size, 0.0)
 
 
 def _largest_combination(images: Tensor) -> Tensor:

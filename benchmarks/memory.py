@@ -1,0 +1,36 @@
+"""Peak memory of a training with CLL against plain cross-entropy, each in a process of its own."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+import torch
+from step import SHAPES, plain_step, training
+
+from lipcert.losses import CLL
+
+
+def peak(name: str, kind: str) -> float:
+    """The largest resident size in ten steps, in megabytes."""
+    torch.set_num_threads(2)
+    cll = CLL(eps=0.15, slack=0.15, lam=1e-4)
+    step = plain_step(name) if kind == "plain" else training(name, cll)._advance
+    for _ in range(10):
+        step()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    for name in SHAPES:
+        commands = ([sys.executable, __file__, name, kind] for kind in ("plain", "cll"))
+        plain, cll = (float(subprocess.check_output(command)) for command in commands)
+        print(f"{name}: plain {plain:.0f} MB, CLL {cll:.0f} MB, {cll / plain:.3f} x")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(peak(*sys.argv[1:]))
+    else:
+        main()
