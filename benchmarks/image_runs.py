@@ -1,6 +1,6 @@
 """Finished runs in the columns of the paper, as a table for the documents: NAME, a note, then the runs.
 
-`python benchmarks/image_runs.py images "one thread a run" runs/cifar10-4c3f-cll runs/cifar10-4c3f-gloro`
+`python benchmarks/image_runs.py images "a note" runs/cifar10-4c3f-cll runs/cifar10-4c3f-gloro`
 """
 
 from __future__ import annotations
