@@ -24,11 +24,12 @@ def test_the_wheel_runs_the_readme_and_a_packaged_recipe(tmp_path: Path) -> None
     run(sys.executable, "-m", "venv", tmp_path / "empty")
     python = tmp_path / "empty" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel)
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert "tensor([0])" in run(python, "-c", code)
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
+        assert "tensor([0])" in run(python, "-c", code)
     assert "site-packages" in run(python, "-c", "import lipcert; print(lipcert.__file__)")
     lipcert = tmp_path / "empty" / "bin" / "lipcert"
     assert "moons-cll" in run(lipcert, "list", "recipes")
+    assert "cifar10-4c3f-cll" in run(lipcert, "list", "trained")
     run(lipcert, "train", "moons-cll", "--budget", "smoke", "--output", "run")
     assert (tmp_path / "run" / "certificate.json").exists()
     assert "float64 rounding included" in run(lipcert, "certify", "run")
