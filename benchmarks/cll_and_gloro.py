@@ -26,7 +26,7 @@ REDUCED = (
 )
 CLL, GLORO = "cifar10-4c3f-cll", "cifar10-4c3f-gloro"
 
-# What the cpu budget changed, undone one by one: the first lines are trained as a prototype was.
+# What the cpu budget changed, undone one by one: the first lines are how it began.
 UNDONE = {
     "5 products a step": "train.iterations=1",
     "gain 0.8": "model.gain=1.4142135623730951",
@@ -43,6 +43,7 @@ CHANGES = {
     "one side": ("loss.sides=one",),
     "λ 1e-5": ("loss.lam=1e-5",),
     "λ 1e-3": ("loss.lam=1e-3",),
+    "3 products a step": ("train.iterations=3",),
     "ε ramp": ("schedule.loss.eps={name: ramp, first: 0.2, until: 0.5}",),
 }
 
@@ -53,7 +54,7 @@ def variants() -> dict[str, tuple[str, tuple[str, ...]]]:
     way = list(UNDONE)
     for done in range(len(way) + 1):
         left = tuple(UNDONE[name] for name in way[done:])
-        name = f"+ {way[done - 1]}" if done else "like the prototype"
+        name = f"+ {way[done - 1]}" if done else "at first"
         found[f"CLL (p 0.15, K detached) {name}"] = (CLL, (*left, *PAPER))
         found[f"GloRo {name}"] = (GLORO, left)
     del found[f"CLL (p 0.15, K detached) + {way[-1]}"]  # the first of the changes below

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from datetime import date
@@ -14,7 +15,7 @@ from lipcert.environment import environment
 def write_table(name: str, note: str, titles: Sequence[str], table: Sequence[Sequence[str]]) -> None:
     """results/NAME.json: the command that is running, machine and commit beside the cells."""
     result = {
-        "command": " ".join(["python", *sys.argv]),
+        "command": shlex.join(["python", *sys.argv]),
         "note": note,
         "date": date.today().isoformat(),
         "environment": environment(),

@@ -65,6 +65,7 @@ def training(name: str, loss: Loss, augment: bool = False) -> _Training:
         validate_every=1,
         epochs=1000,
         batch_size=BATCH,
+        iterations=3,  # as the recipes have it
         seed=0,
         augmentation=Augmentation(crop=4, flip=True, rotate=2.0, jitter=0.25) if augment else None,
     )
@@ -93,7 +94,7 @@ def measure(name: str) -> list[list[str]]:
         "engine, CLL, augmented": training(name, cll.plan.loss, augment=True)._advance,
         "engine, GloRo": training(name, GloRo(eps=0.15))._advance,
     }
-    timings: dict[str, Timing] = interleaved(works, rounds=15 if name == "4c3f" else 7)
+    timings: dict[str, Timing] = interleaved(works, rounds=60 if name == "4c3f" else 9)
     ratios = print_ratios(timings, "plain")
     epoch = SHAPES[name][3] * timings["engine, CLL"].median
     share = epoch_end(cll) / epoch

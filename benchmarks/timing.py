@@ -1,4 +1,4 @@
-"""Ratios of times, measured fairly: the works take turns, medians and quartiles, one run."""
+"""Ratios of times, measured fairly: the works take turns, medians, one run."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one work."""
+    """Seconds of one work, a value a round."""
 
-    median: float
-    low: float
-    high: float
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+    def ratio(self, base: Timing) -> float:
+        """The median over the rounds: what slows the machine for a while slows both."""
+        return statistics.median(a / b for a, b in zip(self.seconds, base.seconds, strict=True))
 
 
 def interleaved(works: Mapping[str, Callable[[], object]], rounds: int, warm: int = 2) -> dict[str, Timing]:
@@ -25,17 +31,13 @@ def interleaved(works: Mapping[str, Callable[[], object]], rounds: int, warm: in
             start = time.perf_counter()
             work()
             times[name].append(time.perf_counter() - start)
-    found = {}
-    for name, values in times.items():
-        low, median, high = statistics.quantiles(values[warm:], n=4)
-        found[name] = Timing(median, low, high)
-    return found
+    return {name: Timing(tuple(seconds[warm:])) for name, seconds in times.items()}
 
 
 def print_ratios(timings: Mapping[str, Timing], base: str) -> dict[str, float]:
     """A line a work, as a ratio to one of them; the ratios."""
-    ratios = {name: t.median / timings[base].median for name, t in timings.items()}
-    for name, t in timings.items():
-        spread = f"({1e3 * t.low:.2f}-{1e3 * t.high:.2f})"
-        print(f"{name:32} {1e3 * t.median:9.2f} ms {spread:20} {ratios[name]:6.3f} x {base}")
+    ratios = {name: timing.ratio(timings[base]) for name, timing in timings.items()}
+    for name, timing in timings.items():
+        low, median, high = (1e3 * quartile for quartile in statistics.quantiles(timing.seconds, n=4))
+        print(f"{name:32} {median:9.2f} ms {f'({low:.2f}-{high:.2f})':20} {ratios[name]:6.3f} x {base}")
     return ratios

@@ -169,7 +169,8 @@ def tightness(
 @app.command()
 def inspect(
     model: Annotated[
-        str, typer.Argument(help="A run directory, a .safetensors file, or FILE.py:NAME, which is run.")
+        str,
+        typer.Argument(help="A run directory, a .safetensors file, a name, or FILE.py:NAME, which is run."),
     ],
     input_shape: Annotated[
         str | None, typer.Option(help="For FILE.py:NAME, such as 3,32,32.", show_default="the model's")

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from lipcert.bounds import upper
+from lipcert.bounds import convolution, upper
 from lipcert.bounds.fourier import _table
 from tests.bounds.arb import arb_norm
 from tests.bounds.provers import PROVERS, force
@@ -174,6 +174,21 @@ def test_a_depthwise_convolution_is_proved_group_by_group() -> None:
     )
     assert proof.prover == "gram"
     assert truth * (1 - 1e-12) <= proof.upper <= truth * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("groups", "side", "limit", "exact"),
+    [
+        (1, 8192, 8192, True),
+        (1, 8193, 8192, False),
+        (8192, 1, 8192, True),  # as many rows in all as one group may have
+        (256, 196, 4096, True),
+        (1024, 196, 4096, False),  # small proofs are not free
+        (1, 1, 0, False),
+    ],
+)
+def test_what_the_exact_prover_may_cost(groups: int, side: int, limit: int, exact: bool) -> None:
+    assert convolution._affordable(groups, side, limit) == exact
 
 
 def single(kernel: Tensor) -> nn.Conv2d:

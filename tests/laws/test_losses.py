@@ -56,6 +56,15 @@ def test_a_common_shift_of_the_logits_changes_nothing(name: str, shift: float) -
 
 
 @every_loss
+def test_a_loss_says_whether_it_uses_the_constants(name: str) -> None:
+    logits, labels, lip = problem()
+    loss, twice = LOSSES.example(name), PairLip(2 * lip.features, lip.head)
+    assert loss.uses_constants == bool(
+        objective(loss, logits, labels, lip) != objective(loss, logits, labels, twice)
+    )
+
+
+@every_loss
 def test_the_names_of_the_classes_do_not_matter(name: str) -> None:
     logits, labels, lip = problem()
     order = torch.randperm(5)

@@ -41,11 +41,16 @@ def _prove(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
     if scaled is None:
         return Proof(0.0, "known")
     groups = [_operator(part, replace(geometry, groups=1)) for part in scaled.chunk(geometry.groups)]
-    if len(groups) * max(groups[0].side, _LEAST_SIDE) ** 3 <= _exact_side(geometry, effort) ** 3:
+    if _affordable(len(groups), groups[0].side, _exact_side(geometry, effort)):
         value, prover = max(operator_norm_upper(group) for group in groups), "gram"
     else:
         value, prover = fourier_upper(scaled, geometry, _strip_cost(geometry, effort))
     return Proof(ldexp_up(value, exponent), prover)
+
+
+def _affordable(groups: int, side: int, limit: int) -> bool:
+    """Whether Gram matrices of this side, one a group, cost no more than one of side `limit`."""
+    return groups * side <= limit or groups * max(side, _LEAST_SIDE) ** 3 <= limit**3
 
 
 def _exact_side(geometry: Geometry, effort: str) -> int:

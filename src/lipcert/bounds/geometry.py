@@ -10,6 +10,7 @@ from typing import cast
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.grad import conv2d_input
 
 from lipcert.types import Shape
 
@@ -136,13 +137,17 @@ class Geometry:
 
     def transpose(self, y: Tensor, weight: Tensor) -> Tensor:
         """Wᵀ y, of exactly the input's size: rows the stride skips at the far edge are put back."""
-        skipped = [(n - r) % s for n, r, s in zip(self.padded, self.reach, self.stride, strict=True)]
-        whole = F.conv_transpose2d(
-            y,
+        (up, down), (left, right) = self.padding
+        plain = self.mode == "zeros" and up == down and left == right
+        size = self.size if plain else self.padded
+        channels = weight.shape[1] * self.groups
+        whole: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
+            (y.shape[0], channels, *size),
             weight,
+            y,
             stride=self.stride,
+            padding=(up, left) if plain else 0,
             dilation=self.dilation,
             groups=self.groups,
-            output_padding=(skipped[0], skipped[1]),
         )
-        return self.unpad(whole)
+        return whole if plain else self.unpad(whole)

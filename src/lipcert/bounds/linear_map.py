@@ -48,14 +48,20 @@ class LinearMap(Rule[M], Generic[M]):
 
     def _lanczos(self, module: M, vector: Tensor, dimension: int) -> Tensor:
         """The best vector of span{v, WᵀW v, (WᵀW)² v, …}, and one more product."""
-        shape = vector.shape
-        basis, images = vector.reshape(1, -1), self.apply(module, vector[None])
-        for _ in range(dimension - 1):
-            new = _new_direction(self.adjoint(module, images[-1:], shape).reshape(-1), basis)
-            basis = torch.cat([basis, new[None]])
-            images = torch.cat([images, self.apply(module, new.view(1, *shape))])
-        best = _largest_combination(images) if dimension > 1 else images
-        return unit(self.adjoint(module, best, shape)[0], otherwise=vector)
+        shape, scale, columns = vector.shape, None, []
+        basis = vector.new_zeros(dimension + 1, vector.numel())
+        basis[0] = vector.reshape(-1)
+        for i in range(dimension):
+            image = self.apply(module, basis[i].view(1, *shape))
+            scale = torch.linalg.vector_norm(image) if scale is None else scale  # or WᵀW overflows
+            product = self.adjoint(module, image / scale, shape).reshape(-1)
+            columns.append(basis[:-1] @ product)
+            rest = torch.addmv(product, basis[:-1].T, columns[-1], alpha=-1)
+            basis[i + 1] = rest if i + 1 == dimension else rest * _factor(rest, product)
+        value, best = _largest_eigenpair(torch.stack(columns, dim=1))
+        # WᵀW Σ c_i v_i lies in the space but for the rest of the last product.
+        better = torch.cat([value * best, best[-1:]]) @ basis
+        return unit(better.view(shape), otherwise=vector)
 
     def power(self, module: M, vector: Tensor, times: int) -> Tensor:
         """Plain power iteration, as others do it: v ← WᵀW v, normalised."""
@@ -65,22 +71,17 @@ class LinearMap(Rule[M], Generic[M]):
         return vector
 
 
-def _new_direction(v: Tensor, basis: Tensor) -> Tensor:
-    """The part of v that is orthogonal to the basis, of length 1; zero if that is but rounding."""
-    rest = v - (basis @ v) @ basis
-    size, length = torch.linalg.vector_norm(rest), torch.linalg.vector_norm(v)
-    new = (size > torch.finfo(v.dtype).eps ** 0.5 * length) & (length < torch.inf)
-    return torch.where(new, rest / size, 0.0)
+def _factor(rest: Tensor, product: Tensor) -> Tensor:
+    """1/‖rest‖, or 0 where the rest of a product is but rounding: the space ends there."""
+    size, least = torch.linalg.vector_norm(rest), torch.finfo(rest.dtype).eps ** 0.5
+    return torch.where(size > least * torch.linalg.vector_norm(product), size.reciprocal(), 0.0)
 
 
-def _largest_combination(images: Tensor) -> Tensor:
-    """Σ c_j y_j of the largest norm with ‖c‖ = 1, for images y_j of orthonormal vectors: (1, …)."""
-    rows = images.flatten(1)
-    rows = rows / rows.abs().amax().clamp_min(torch.finfo(rows.dtype).tiny)
+def _largest_eigenpair(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Of a symmetric matrix given by its upper triangle."""
     # Weights that are not finite are named elsewhere; here they must not stop the eigenvalue solver.
-    coefficients = torch.linalg.eigh(torch.nan_to_num(rows @ rows.T)).eigenvectors[:, -1]
-    best: Tensor = coefficients @ rows
-    return best.view(1, *images.shape[1:])
+    values, vectors = torch.linalg.eigh(torch.nan_to_num(matrix), UPLO="U")
+    return values[-1], vectors[:, -1]
 
 
 def unit(v: Tensor, otherwise: Tensor) -> Tensor:

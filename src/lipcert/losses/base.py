@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,6 +23,8 @@ class Loss(ABC):
     A loss sees logits, labels and constants, never a model. Hyper-parameters are floats or 0-dim
     tensors; floats are checked on construction, tensors (which vmap may batch) are trusted.
     """
+
+    uses_constants: ClassVar[bool] = True  # if not, a training does not follow them from step to step
 
     def __call__(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """Check the arguments, then the value of every sample: (B,)."""

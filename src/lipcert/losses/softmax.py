@@ -27,6 +27,8 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 class CrossEntropy(Loss):
     """Plain cross-entropy; it ignores the constants."""
 
+    uses_constants = False
+
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""
         return cross_entropy(logits, labels)

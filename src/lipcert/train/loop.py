@@ -18,6 +18,7 @@ from lipcert.bounds import Bounded
 from lipcert.data import Dataset
 from lipcert.errors import InputError, InterruptedRunError, TrainingError
 from lipcert.losses import Loss
+from lipcert.train.allocator import keep_freed_memory
 from lipcert.train.averaging import Average
 from lipcert.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from lipcert.train.hardware import Hardware, shard_of
@@ -25,11 +26,15 @@ from lipcert.train.interrupt import Interrupt
 from lipcert.train.monitor import Monitor
 from lipcert.train.plan import Plan
 from lipcert.train.rundir import RunDirectory
+from lipcert.types import PairLip
 
 # Steps after which several processes ask each other whether one was interrupted.
 _ASK_EVERY = 20
 
 _VALIDATION_BATCH = 1024
+
+# The constants at the end of an epoch need no more digits than its counts.
+_TOLERANCE, _PRODUCTS = 1e-5, 200
 
 
 def fit(plan: Plan, run: RunDirectory, fabric: Fabric | None = None) -> float:
@@ -43,6 +48,8 @@ class _Training:
     def __init__(self, plan: Plan, run: RunDirectory, fabric: Fabric) -> None:
         self.plan, self.run, self.fabric, self.shard = plan, run, fabric, shard_of(fabric)
         device = fabric.device
+        if device.type == "cpu":
+            keep_freed_memory()
         self.bounded = Bounded(plan.model, plan.train.input_shape, plan.iterations)
         if plan.channels_last:
             plan.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -125,7 +132,7 @@ class _Training:
     def _backward(self, piece: Tensor, loss: Loss, batch_size: int, first: bool) -> None:
         """The gradient of this piece's part of the objective, the penalty with the first one."""
         x, labels = self._inputs(piece), self.y[piece.to(self.y.device)]
-        logits, lip = self.forward(x, iterate=first)
+        logits, lip = self.forward(x, iterate=first and loss.uses_constants)
         values = loss(logits, labels, lip)
         if self.class_weights is not None:
             values = values * self.class_weights[labels]
@@ -193,15 +200,16 @@ class _Training:
     @torch.no_grad()
     def _metrics(self, epoch: int, losses: Tensor) -> dict[str, Any]:
         plan, t = self.plan, self.step / self.plan.total_steps
+        loss = plan.loss_at(t)
+        lip = self.bounded.lip() if loss.uses_constants else self._converged()
         metrics = {
             "epoch": epoch,
             "step": self.step,
             "loss": float(losses.mean()),
             "accuracy": int(self.shard.total(self.correct)) / len(plan.train),
-            "k_f": float(self.bounded.lip().max()),
+            "k_f": float(lip.max()),
             "seconds": round(self.seconds, 3),
         }
-        loss = plan.loss_at(t)
         for key in plan.schedules:
             part, _, name = key.partition(".")
             value = (
@@ -216,7 +224,7 @@ class _Training:
     def _validate(self, data: Dataset) -> dict[str, float]:
         """Accuracy, and certified accuracy at the loss's ε with estimated constants."""
         self.forward.eval()
-        k_f = float(self.bounded.converge().max())
+        k_f = float(self._converged().max())
         right, certified = 0, 0
         eps = float(getattr(self.plan.loss_at(1.0), "eps", 0.0))
         mine = self.shard.mine(torch.arange(len(data)))
@@ -234,6 +242,9 @@ class _Training:
         right, certified = (int(count) for count in counts)
         accuracy, cra = right / len(data), certified / len(data)
         return {"val_accuracy": accuracy, "val_cra_estimate": cra, "k_f_converged": k_f}
+
+    def _converged(self) -> PairLip:
+        return self.bounded.converge(_TOLERANCE, _PRODUCTS)
 
     def _save(self) -> None:
         if not all(bool(torch.isfinite(p).all()) for p in self.bounded.parameters()):

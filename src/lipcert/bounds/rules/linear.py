@@ -35,7 +35,9 @@ class LinearRule(LinearMap[nn.Linear]):
     """x ↦ Wx + b, on the last dimension: ‖W‖₂, whatever the leading ones."""
 
     def apply(self, module: nn.Linear, v: Tensor) -> Tensor:
-        """W v."""
+        """W v; of a single vector by `mv`, whose gradient is a plain outer product."""
+        if v.ndim == 2 and len(v) == 1:
+            return (module.weight @ v[0])[None]
         return F.linear(v, module.weight)
 
     def adjoint(self, module: nn.Linear, u: Tensor, shape: torch.Size) -> Tensor:
