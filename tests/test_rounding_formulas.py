@@ -77,8 +77,8 @@ TOP = torch.tensor([0])
     ("weight", "bias", "features", "error", "margin", "formula"),
     [
         (1.0, 0.0, 0.0, 1e6, 0.0, math.sqrt(2) * 1e6),  # the features' error
-        (1.0, 0.0, 1e6, 0.0, 0.0, gamma(3) * 2e6),  # products
-        (1e-9, 1e6, 0.0, 0.0, 0.0, gamma(3) * 2e6),  # biases
+        (1.0, 0.0, 1e6, 0.0, 0.0, gamma(4) * 2e6),  # products
+        (1e-9, 1e6, 0.0, 0.0, 0.0, gamma(4) * 2e6),  # biases
         (1e-9, 0.0, 0.0, 0.0, 1e6, 4 * U * 1e6),  # differences
         (0.0, 0.0, 0.0, 0.0, 0.0, 3 * TINY),  # underflow
     ],
@@ -91,7 +91,7 @@ def test_a_margin(
     assert formula * (1 - 1e-15) <= float(found) <= formula * (1 + 1e-5)
 
 
-G32 = FLOAT32 * gamma(3)
+G32 = FLOAT32 * gamma(4)
 NOTHING = Deployed(column(0.0), column(0.0), 0.0)
 
 

@@ -90,7 +90,7 @@ class Certifier:
         self._head = _Head.linear(head) if head is not None else _Head.identity(self.classes)
         if head is None:
             warnings.warn(
-                "the last layer is not nn.Linear: every pair of classes gets the bound of the whole "
+                "the last layer is not linear: every pair of classes gets the bound of the whole "
                 "model times √2, which is looser",
                 LipcertWarning,
                 stacklevel=3,
@@ -210,7 +210,10 @@ def binomial_interval(count: int, total: int) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class _Head:
-    """The last layer in float64: logits, and how far a difference of two may be off."""
+    """The last layer in float64: logits, and how far a difference of two may be off.
+
+    A sum of d products and a bias has d + 1 roundings; one more for rows that are rounded when they are made.
+    """
 
     rows: Tensor  # (N, D)
     bias: Tensor  # (N,)
@@ -242,22 +245,22 @@ class _Head:
     def margin_error(self, at_x: Evaluation, top: Tensor, margin: Tensor) -> Tensor:
         r"""How far each computed f_i − f_j may be above the exact one: (B, N).
 
-        $$ e_{ij} = \|w_i - w_j\| E + \gamma_{d+1} [(|w_i| + |w_j|)|x| + |b_i| + |b_j|] + 4u|f_i - f_j| $$
+        $$ e_{ij} = \|w_i - w_j\| E + \gamma_{d+2} [(|w_i| + |w_j|)|x| + |b_i| + |b_j|] + 4u|f_i - f_j| $$
 
         Four units for the difference of the logits and that of margin and error.
         """
-        dot = gamma(self.length + 1) * self._sizes(at_x.features, top) + (self.length + 1) * TINY
+        dot = gamma(self.length + 2) * self._sizes(at_x.features, top) + (self.length + 1) * TINY
         return SAFETY * (self.spread[top] * at_x.error[:, None] + dot + 4 * U * margin.abs())
 
     def float32_error(self, at_x: Evaluation, deployed: Deployed, top: Tensor) -> tuple[Tensor, Tensor]:
         r"""What float32 may take from a margin anywhere within r: a_ij + b_ij·r, both (B, N).
 
-        $$ \|w_i - w_j\| E^{32} + \gamma^{32}_{d+1} [(|w_i|+|w_j|)|x| + |b_i|+|b_j|
+        $$ \|w_i - w_j\| E^{32} + \gamma^{32}_{d+2} [(|w_i|+|w_j|)|x| + |b_i|+|b_j|
            + (\|w_i\|+\|w_j\|)(E + Pr + E^{32})], \qquad E^{32} = a + br $$
         """
         if self.length > LONGEST:
             raise InputError(f"the head sums {self.length} products, more than float32 certificates cover")
-        unit = FLOAT32 * gamma(self.length + 1)
+        unit = FLOAT32 * gamma(self.length + 2)
         spread, lengths = self.spread[top], self.lengths[top][:, None] + self.lengths  # (B, N)
         a, b = deployed.a[:, None], deployed.b[:, None]
         underflow = 2 * (self.length + 1) * TINY32

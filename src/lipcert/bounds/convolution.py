@@ -14,7 +14,7 @@ from lipcert.bounds.fourier import circular_norm_upper, dilated, embedded_norm_u
 from lipcert.bounds.geometry import Geometry
 from lipcert.bounds.gram import EXACT_SIDE, Operator, operator_norm_upper
 from lipcert.bounds.memory import remembered
-from lipcert.bounds.rounding import ldexp_up, mul_up, sqrt_up
+from lipcert.bounds.rounding import U, ldexp_up, mul_up, sqrt_up
 from lipcert.bounds.strips import Strip, strip_norm_upper
 
 # Sides of the Gram matrix up to which the exact prover is used without being asked for: always when the
@@ -102,6 +102,28 @@ def fourier_upper(weight: Tensor, g: Geometry, strip_cost: int) -> tuple[float, 
     else:
         norm, prover = max(embedded_norm_upper(part, g.cells) for part in parts), "fourier"
     return (mul_up(norm, sqrt_up(float(g.copies))) if g.copies > 1 else norm), prover
+
+
+def any_size_upper(weight: Tensor) -> float:
+    """The norm of a stride-1 convolution on images of every size, zero or circular padding.
+
+    It is at most the largest norm of the symbol at any frequency. ‖symbol·v‖² is a trigonometric polynomial
+    of degree k − 1 in either variable, and one of degree d is nowhere larger than 1/cos(πd/N) times its
+    largest value at N > 2d equally spaced points (Ehlich and Zeller, 1964).
+    """
+    scaled, exponent = scale_to_one(weight.detach().to("cpu", torch.float64))
+    if scaled is None:
+        return 0.0
+    degrees = [k - 1 for k in scaled.shape[2:]]
+    grid = (_grid(degrees[0]), _grid(degrees[1]))
+    between = math.prod(math.cos(math.pi * d / n) for d, n in zip(degrees, grid, strict=True))
+    factor = sqrt_up((1 + 16 * U) / between)
+    return ldexp_up(mul_up(circular_norm_upper(scaled, grid), factor), exponent)
+
+
+def _grid(degree: int) -> int:
+    """Points on which a polynomial of this degree is bounded to half a percent."""
+    return max(1, 32 * degree)
 
 
 def _wraps_once(g: Geometry) -> bool:

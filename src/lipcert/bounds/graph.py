@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, fx, nn
@@ -25,6 +25,7 @@ from lipcert.bounds.contract import (
 )
 from lipcert.bounds.functions import asks_for_size, module_of
 from lipcert.bounds.rules.joins import Add
+from lipcert.bounds.rules.linear import LinearRule
 from lipcert.errors import InputError, UnknownBoundError
 from lipcert.types import Shape
 
@@ -53,10 +54,10 @@ class Program:
     def split_head(self) -> tuple[Program, nn.Linear | None]:
         """The program before a final dense layer, and that layer; None where there is none."""
         last = self.steps[-1] if self.steps else None
-        if last is None or last.name != self.result or plain_type(last.module) is not nn.Linear:
+        if last is None or last.name != self.result or not isinstance(last.rule, LinearRule):
             return self, None
-        assert isinstance(last.module, nn.Linear)
-        return Program(self.steps[:-1], self.source, last.inputs[0]), last.module
+        # nn.Linear, or a layer of our own with its weight, bias and features.
+        return Program(self.steps[:-1], self.source, last.inputs[0]), cast(nn.Linear, last.module)
 
 
 def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:

@@ -1,20 +1,32 @@
 """Losses, one paper per file: a pure function, and a thin class over it."""
 
+from lipcert.losses.aol import AOL, offset_cross_entropy
 from lipcert.losses.base import LOSSES, Loss
 from lipcert.losses.cll import CLL, calibrated_logits, calibrated_scale
 from lipcert.losses.gloro import GloRo, gloro_logits
 from lipcert.losses.gloro_trades import GloRoTrades
+from lipcert.losses.lmt import LMT, lmt_logits
+from lipcert.losses.multi_margin import MultiMargin, multi_margin
+from lipcert.losses.soc import CertificateRegularisation, label_radius
 from lipcert.losses.softmax import CrossEntropy, cross_entropy
 
 __all__ = [
+    "AOL",
     "CLL",
+    "LMT",
     "LOSSES",
+    "CertificateRegularisation",
     "CrossEntropy",
     "GloRo",
     "GloRoTrades",
     "Loss",
+    "MultiMargin",
     "calibrated_logits",
     "calibrated_scale",
     "cross_entropy",
     "gloro_logits",
+    "label_radius",
+    "lmt_logits",
+    "multi_margin",
+    "offset_cross_entropy",
 ]

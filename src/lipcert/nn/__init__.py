@@ -1,10 +1,36 @@
 """Activations and layers, one parametrisation per file, each with its bound rule beside it."""
 
+from lipcert.nn.aol import AOLConv2d, AOLLinear
 from lipcert.nn.blocks import Branches, Residual
+from lipcert.nn.cpl import CPLConv2d, CPLLinear
 from lipcert.nn.groupsort import GroupSort
 from lipcert.nn.householder import Householder
+from lipcert.nn.l2_pool import L2NormPool2d
+from lipcert.nn.last_layer import LLNLinear
 from lipcert.nn.minmax import MinMax
 from lipcert.nn.normalised import Normalised
+from lipcert.nn.sandwich import SandwichConv2d, SandwichLinear
 from lipcert.nn.scale import Scale
+from lipcert.nn.sll import SLLConv2d, SLLLinear
+from lipcert.nn.soc import SOCConv2d
 
-__all__ = ["Branches", "GroupSort", "Householder", "MinMax", "Normalised", "Residual", "Scale"]
+__all__ = [
+    "AOLConv2d",
+    "AOLLinear",
+    "Branches",
+    "CPLConv2d",
+    "CPLLinear",
+    "GroupSort",
+    "Householder",
+    "L2NormPool2d",
+    "LLNLinear",
+    "MinMax",
+    "Normalised",
+    "Residual",
+    "SLLConv2d",
+    "SLLLinear",
+    "SOCConv2d",
+    "SandwichConv2d",
+    "SandwichLinear",
+    "Scale",
+]

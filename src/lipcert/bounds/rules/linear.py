@@ -68,11 +68,11 @@ class LinearRule(LinearMap[nn.Linear]):
         (x,) = inputs
         bias = None if module.bias is None else module.bias.abs()
         absolute = F.linear(x.abs(), module.weight.abs(), bias)
-        return dot_roundoff(absolute, module.in_features)
+        return dot_roundoff(absolute, self.products(module))
 
     def roundoff_gain(self, module: nn.Linear) -> float:
         """That of γ‖|W||x| + |b|‖/u."""
-        return dot_gain(nu(module.weight.detach().double()), module.in_features)
+        return dot_gain(nu(module.weight.detach().double()), self.products(module))
 
     def products(self, module: nn.Linear) -> int:
         """One an input."""

@@ -1,0 +1,116 @@
+r"""AOL: almost-orthogonal layers, a weight rescaled column by column.
+
+Prach, Lampert. Almost-Orthogonal Layers for Efficient General-Purpose Lipschitz Networks. ECCV 2022.
+
+$$ W = P D, \qquad D_{jj} = \Big(\sum_i |P^T P|_{ij}\Big)^{-1/2}, \qquad \|W\|_2 \le 1 $$
+
+A convolution has an entry of $P^T P$ for every pair of input channels and every distance of two taps. The
+bound holds for any stride, dilation and image, with zero or circular padding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lipcert.bounds import rule
+from lipcert.bounds.rules.convolution import ConvRule
+from lipcert.bounds.rules.linear import LinearRule
+from lipcert.nn.convolutional import DerivedConv2d
+from lipcert.nn.derived import Built, Derived
+
+
+def aol_dense(p: Tensor) -> Tensor:
+    """P D for a matrix (out, in).
+
+    Example:
+        >>> aol_dense(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+    return p * _inverse_root((p.T @ p).abs().sum(0))
+
+
+def aol_convolution(p: Tensor) -> Tensor:
+    """P D for kernels (out, in, k₁, k₂)."""
+    by_input = p.transpose(0, 1)  # (in, out, k₁, k₂)
+    products = F.conv2d(by_input, by_input, padding=(p.shape[2] - 1, p.shape[3] - 1))
+    return p * _inverse_root(products.abs().sum((0, 2, 3)))[:, None, None]
+
+
+def _inverse_root(sums: Tensor) -> Tensor:
+    """1/√s; a column of zeros stays one."""
+    return torch.where(sums > 0, torch.where(sums > 0, sums, 1.0).rsqrt(), 0.0)
+
+
+class AOLLinear(Derived):
+    """`aol_dense` of the raw weights, then x ↦ Wx + b."""
+
+    sources = ("raw",)
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__()
+        plain = nn.Linear(in_features, out_features, bias)
+        self.in_features, self.out_features = in_features, out_features
+        self.raw, self.bias = nn.Parameter(torch.empty_like(plain.weight)), plain.bias
+        nn.init.orthogonal_(self.raw)
+
+    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
+        """W."""
+        return (aol_dense(sources[0]),)
+
+    @property
+    def weight(self) -> Tensor:
+        """What is executed."""
+        return self.weights()[0]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Wx + b."""
+        return F.linear(x, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Shown by print."""
+        return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
+
+
+class AOLConv2d(DerivedConv2d):
+    """`aol_convolution` of the raw kernels; stride, padding, dilation and padding mode as in nn.Conv2d."""
+
+    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
+        """The kernels."""
+        return (aol_convolution(sources[0]),)
+
+
+@rule(
+    AOLLinear,
+    examples=[
+        lambda: (AOLLinear(6, 4), (6,)),
+        lambda: (AOLLinear(3, 8, bias=False), (3,)),
+    ],
+)
+class AOLLinearRule(Built, LinearRule):
+    """The norm of the matrix that is executed."""
+
+    def products(self, module: Any) -> int:
+        """One more rounding, that of the weight itself."""
+        return super().products(module) + 1
+
+
+@rule(
+    AOLConv2d,
+    examples=[
+        lambda: (AOLConv2d(3, 4, 3, padding=1), (3, 6, 6)),
+        lambda: (AOLConv2d(4, 2, 3, stride=2, bias=False), (4, 7, 5)),
+        lambda: (AOLConv2d(2, 5, 4, padding=(1, 3), dilation=(1, 2), padding_mode="circular"), (2, 8, 8)),
+        lambda: (AOLConv2d(2, 3, 3, padding=1), (2, 1, 1)),
+    ],
+)
+class AOLConvRule(Built, ConvRule):
+    """The norm of the convolution that is executed."""
+
+    def products(self, module: Any) -> int:
+        """One more rounding, that of the weight itself."""
+        return super().products(module) + 1

@@ -1,0 +1,86 @@
+"""What derived convolutions share: the arguments of nn.Conv2d, and an orthogonal start."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.errors import InputError
+from lipcert.nn.derived import Derived
+
+_BORDERS = ("zeros", "circular")
+
+
+class DerivedConv2d(Derived):
+    """A convolution with derived kernels; its arguments are those of nn.Conv2d, without groups."""
+
+    sources = ("raw",)
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: int | tuple[int, int] | str = 0,
+        dilation: int | tuple[int, int] = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+    ) -> None:
+        super().__init__()
+        kind = type(self).__name__
+        if groups != 1:
+            raise InputError(f"groups: {kind} mixes all channels; use one layer a group, and Branches")
+        if padding_mode not in _BORDERS:
+            raise InputError(f"padding_mode: {kind} is bounded for {' and '.join(_BORDERS)} padding only")
+        if min(in_channels, out_channels) < 1:
+            raise InputError(f"channels: expected at least 1, got {in_channels} and {out_channels}")
+        plain = nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation, 1, bias)
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, 1
+        self.kernel_size, self.stride, self.padding = plain.kernel_size, plain.stride, plain.padding
+        self.dilation, self.padding_mode = plain.dilation, padding_mode
+        self._refuse_repeated_outputs()
+        self._reversed_padding_repeated_twice = plain._reversed_padding_repeated_twice
+        self.raw, self.bias = nn.Parameter(torch.zeros_like(plain.weight)), plain.bias
+        orthogonal_centre_(self.raw)
+
+    def _refuse_repeated_outputs(self) -> None:
+        """Circular padding beyond the kernel's reach makes outputs twice, which no 1-Lipschitz map does."""
+        if self.padding_mode != "circular" or isinstance(self.padding, str):
+            return
+        axes = zip(self.padding, self.dilation, self.kernel_size, strict=True)
+        if any(2 * p > d * (k - 1) for p, d, k in axes):
+            raise InputError("padding: expected at most what the kernel reaches around an image, got more")
+
+    @property
+    def weight(self) -> Tensor:
+        """The kernels that are executed."""
+        return self.weights()[0]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The convolution with the derived kernels."""
+        return self._conv_forward(x, self.weight, self.bias)
+
+    def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        # Padding of all kinds as nn.Conv2d does it, with the settings that lie here.
+        out: Tensor = nn.Conv2d._conv_forward(cast(Any, self), x, weight, bias)
+        return out
+
+    def extra_repr(self) -> str:
+        """Shown by print."""
+        return (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"padding={self.padding}, dilation={self.dilation}, bias={self.bias is not None}, "
+            f"padding_mode={self.padding_mode}"
+        )
+
+
+@torch.no_grad()
+def orthogonal_centre_(kernels: Tensor) -> None:
+    """Kernels (out, in, k₁, k₂) that are a random orthogonal matrix in their centre, and zero around it."""
+    kernels.zero_()
+    centre = kernels[:, :, kernels.shape[2] // 2, kernels.shape[3] // 2]
+    centre.copy_(nn.init.orthogonal_(torch.empty_like(centre)))

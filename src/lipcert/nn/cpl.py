@@ -1,0 +1,147 @@
+r"""CPL: convex potential layers.
+
+Meunier, Delattre, Araujo, Allauzen. A Dynamical System Perspective for Lipschitz Neural Networks. ICML 2022.
+
+$$ y = x - h\, W^T \sigma(Wx + b), \qquad h = 2/\|W\|_2^2 $$
+
+In training ‖W‖ is estimated, from below as others do it. In evaluation mode it is proved, from above and for
+images of every size: with a norm 5 % low the layer would stretch distances by up to 1.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lipcert.bounds import LinearMap, Proof, rule
+from lipcert.bounds.cholesky import spectral_norm_upper
+from lipcert.bounds.convolution import any_size_upper
+from lipcert.bounds.linear_map import first_vector
+from lipcert.bounds.memory import remembered
+from lipcert.nn.potential import PotentialConv2d, PotentialLinear, PotentialRule
+
+# Products with WWᵀ a training step, and before the first.
+_PRODUCTS, _FIRST_PRODUCTS = 2, 16
+
+# The image on which the norm of a convolution is estimated, in kernels and at least.
+_KERNELS, _SIDE = 2, 16
+
+# Leaves room for h to be rounded to float32.
+_ROOM = 1 - 2.0**-22
+
+
+class CPLLinear(PotentialLinear):
+    """The dense layer."""
+
+    sources = ("weight",)
+    vector: Tensor  # on the side of the inner units; it follows W
+
+    def __init__(self, features: int, inner: int, activation: nn.Module | None = None) -> None:
+        super().__init__(features, inner, activation)
+        self.register_buffer("vector", _first(_dense, self, (inner,)))
+
+    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
+        """W and h."""
+        (weight,) = sources
+        norm = _followed(_dense, self) if self.training else proved_norm(weight)
+        return weight, _steps(weight, norm)
+
+
+class CPLConv2d(PotentialConv2d):
+    """The convolutional layer."""
+
+    sources = ("weight",)
+    vector: Tensor
+
+    def __init__(
+        self, in_channels: int, inner: int, kernel_size: int = 3, activation: nn.Module | None = None
+    ) -> None:
+        super().__init__(in_channels, inner, kernel_size, activation)
+        side = max(_SIDE, _KERNELS * kernel_size)
+        self.register_buffer("vector", _first(_circular, self, (inner, side, side)))
+
+    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
+        """W and h."""
+        (weight,) = sources
+        norm = _followed(_circular, self) if self.training else proved_norm(weight)
+        return weight, _steps(weight, norm)
+
+
+def proved_norm(weight: Tensor) -> Tensor:
+    """‖W‖ of a matrix, or of a convolution on images of every size, from above."""
+    if weight.is_meta:
+        return weight.new_empty(())
+    if weight.ndim == 2:
+        proof = remembered(weight, "dense", lambda: Proof(spectral_norm_upper(weight), "cholesky"))
+    else:
+        proof = remembered(weight, "any size", lambda: Proof(any_size_upper(weight), "fourier"))
+    return weight.new_tensor(proof.value)
+
+
+def _steps(weight: Tensor, norm: Tensor) -> Tensor:
+    """h = 2/‖W‖², rounded down; 0 if W is. One a row of W."""
+    square = norm * norm
+    step = torch.where(square > 0, 2 * _ROOM / torch.where(square > 0, square, 1.0), 0.0)
+    return step.expand(weight.shape[0])
+
+
+class _Dense(LinearMap[CPLLinear]):
+    """Wᵀ, for the vector lies on the side of the inner units."""
+
+    def apply(self, module: CPLLinear, v: Tensor) -> Tensor:
+        """Wᵀv."""
+        return module.back(v, module.weight)
+
+    def adjoint(self, module: CPLLinear, u: Tensor, shape: torch.Size) -> Tensor:
+        """Wu."""
+        return module.into(u, module.weight, None)
+
+
+class _Circular(LinearMap[CPLConv2d]):
+    """The same for a convolution on an image that wraps around: no border makes its norm smaller."""
+
+    def apply(self, module: CPLConv2d, v: Tensor) -> Tensor:
+        """Wᵀv."""
+        return _wrapped(v, module.weight.flip(2, 3).transpose(0, 1))
+
+    def adjoint(self, module: CPLConv2d, u: Tensor, shape: torch.Size) -> Tensor:
+        """Wu."""
+        return _wrapped(u, module.weight)
+
+
+def _wrapped(x: Tensor, weight: Tensor) -> Tensor:
+    return F.conv2d(F.pad(x, (weight.shape[-1] // 2,) * 4, mode="circular"), weight)
+
+
+_dense, _circular = _Dense(), _Circular()
+
+
+@torch.no_grad()
+def _first(side: LinearMap[Any], module: Any, shape: tuple[int, ...]) -> Tensor:
+    return side.iterate(module, first_vector(shape, 0, like=module.weight), _FIRST_PRODUCTS)
+
+
+def _followed(side: LinearMap[Any], module: Any) -> Tensor:
+    """An estimate of ‖W‖ with a gradient, from a vector that follows W from step to step."""
+    with torch.no_grad():
+        # Replaced, not written into: autograd may still hold the old one.
+        module.vector = side.iterate(module, module.vector, _PRODUCTS)
+    return side.estimate(module, module.vector)
+
+
+@rule(
+    CPLLinear,
+    CPLConv2d,
+    examples=[
+        lambda: (CPLLinear(6, 4), (6,)),
+        lambda: (CPLLinear(3, 8, activation=nn.Tanh()), (3,)),
+        lambda: (CPLConv2d(3, 5), (3, 6, 5)),
+        lambda: (CPLConv2d(4, 2, kernel_size=5), (4, 1, 1)),
+        lambda: (CPLConv2d(2, 3, kernel_size=1), (2, 4, 4)),
+    ],
+)
+class CPLRule(PotentialRule):
+    """1."""

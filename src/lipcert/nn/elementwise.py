@@ -1,0 +1,31 @@
+"""Activations that residual and sandwich layers may have inside: entry by entry, slopes in [0, 1].
+
+The proofs of those layers write the difference of two activations as D(u − v) with a diagonal D between 0 and
+1. MinMax has no such D: inside a Sandwich layer it was measured to stretch distances by 5.
+"""
+
+from __future__ import annotations
+
+from torch import nn
+
+from lipcert.bounds.contract import plain_type
+from lipcert.errors import InputError
+
+EXACT = (nn.ReLU, nn.ReLU6, nn.Hardtanh)  # no rounding
+_ROUNDED = (nn.Tanh, nn.Sigmoid)
+
+
+def require_elementwise(activation: nn.Module, layer: str) -> None:
+    """Raise unless the activation is one of these."""
+    kind = plain_type(activation)
+    if kind not in (*EXACT, *_ROUNDED):
+        names = ", ".join(k.__name__ for k in (*EXACT, *_ROUNDED))
+        raise InputError(
+            f"activation: {layer} needs one that acts entry by entry with slopes in [0, 1] ({names}), "
+            f"got {kind.__name__}; put others between layers"
+        )
+
+
+def largest_at_zero(activation: nn.Module) -> float:
+    """A bound of |σ(0)|."""
+    return 0.0 if plain_type(activation) in (nn.ReLU, nn.ReLU6, nn.Tanh) else 1.0

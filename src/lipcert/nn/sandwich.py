@@ -1,0 +1,308 @@
+r"""Sandwich layers (LBDN): an activation between two matrices that are bounded together.
+
+Wang, Manchester. Direct Parameterization of Lipschitz-Bounded Deep Networks. ICML 2023.
+
+$$ y = \sqrt2 A^T \Psi\, \sigma(\sqrt2 \Psi^{-1} B x + b), \qquad A A^T + B B^T = I, \quad \Psi = e^{\psi} $$
+
+A and B come from free matrices by a Cayley transform. What is executed is $W_2\,\sigma(W_1 x + b)$, and for
+any such pair, any diagonal Ψ > 0, unit vectors u, v and a diagonal D between 0 and 1
+
+$$ u^T W_2 D W_1 v = \sum_i d_i p_i q_i \le \tfrac14 \|p + q\|^2
+   \le \tfrac12 \|\,[\Psi^{-1}W_2^T,\ \Psi W_1]\,\|^2, \qquad p = \Psi^{-1}W_2^T u,\ q = \Psi W_1 v. $$
+
+The last number is what is proved; it is 1 for the A and B above. A convolution is the same at every
+frequency.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lipcert.bounds import Proof, rule
+from lipcert.bounds.cholesky import nu, scale_to_one, spectral_norm_upper
+from lipcert.bounds.contract import plain_type, sample_norm
+from lipcert.bounds.fourier import largest_norm_upper, real_matrix
+from lipcert.bounds.memory import remembered
+from lipcert.bounds.rounding import SAFETY, U, gamma, ldexp_up, mul_up, sum_up
+from lipcert.errors import InputError
+from lipcert.nn.derived import Built, Derived
+from lipcert.nn.elementwise import EXACT, require_elementwise
+from lipcert.types import Shape
+
+
+def cayley(free: Tensor) -> Tensor:
+    r"""[A B] with AAᴴ + BBᴴ = I from free matrices [X Yᴴ] of shape (…, n, n + m), real or complex.
+
+    $$ Z = X - X^H + Y^H Y, \qquad A^H = (I+Z)^{-1}(I-Z), \quad B^H = -2Y(I+Z)^{-1} $$
+    """
+    n = free.shape[-2]
+    x, y = free[..., :n], free[..., n:].mH  # (…, n, n), (…, m, n)
+    z = x - x.mH + y.mH @ y
+    eye = torch.eye(n, dtype=free.dtype, device=free.device)
+    both: Tensor = torch.linalg.solve((eye + z).mH, torch.cat([(eye - z).mH, -2 * y.mH], dim=-1))
+    return both
+
+
+def scaled(raw: Tensor, alpha: Tensor) -> Tensor:
+    """α·W/‖W‖."""
+    norm = torch.linalg.vector_norm(raw)
+    return raw * torch.where(norm > 0, alpha / torch.where(norm > 0, norm, 1.0), 0.0)
+
+
+class _Sandwich(Derived):
+    """What both kinds share."""
+
+    sources = ("raw", "alpha", "psi")
+
+    def __init__(self, raw: Tensor, outputs: int, bias: bool, activation: nn.Module | None) -> None:
+        super().__init__()
+        self.raw = nn.Parameter(nn.init.xavier_normal_(raw))
+        self.alpha = nn.Parameter(torch.linalg.vector_norm(self.raw.detach()))
+        self.psi = nn.Parameter(torch.zeros(outputs))
+        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
+        self.activation = nn.ReLU() if activation is None else activation
+        require_elementwise(self.activation, type(self).__name__)
+
+    def outer_and_inner(self, free: Tensor, psi: Tensor) -> tuple[Tensor, Tensor]:
+        """W₂ and W₁."""
+        n = free.shape[-2]
+        both = math.sqrt(2) * cayley(free)
+        return both[..., :n].mH * psi.exp(), both[..., n:] * (-psi).exp()[:, None]
+
+
+class SandwichLinear(_Sandwich):
+    """The dense layer; the activation is inside."""
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, activation: nn.Module | None = None
+    ) -> None:
+        if min(in_features, out_features) < 1:
+            raise InputError(f"features: expected at least 1, got {in_features} and {out_features}")
+        super().__init__(
+            torch.empty(out_features, out_features + in_features), out_features, bias, activation
+        )
+        self.in_features, self.out_features = in_features, out_features
+
+    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
+        """W₂ and W₁."""
+        raw, alpha, psi = sources
+        return self.outer_and_inner(scaled(raw, alpha), psi)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """W₂ σ(W₁x + b)."""
+        outer, inner = self.weights()
+        return F.linear(self.activation(F.linear(x, inner, self.bias)), outer)
+
+    def extra_repr(self) -> str:
+        """Shown by print."""
+        return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
+
+
+class SandwichConv2d(_Sandwich):
+    """The circular convolution, done by FFT. A stride is taken by space-to-depth and halves the kernel."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int = 3,
+        stride: int = 1,
+        bias: bool = True,
+        activation: nn.Module | None = None,
+    ) -> None:
+        if min(in_channels, out_channels, kernel_size, stride) < 1:
+            raise InputError("channels, kernel_size, stride: expected at least 1")
+        kernel = kernel_size if stride == 1 else max(1, kernel_size // 2)
+        inputs = in_channels * stride**2
+        raw = torch.empty(out_channels, out_channels + inputs, kernel, kernel)
+        super().__init__(raw, out_channels, bias, activation)
+        self.in_channels, self.out_channels, self.stride = in_channels, out_channels, stride
+        self._size: tuple[int, int] = (0, 0)
+
+    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
+        """W₂ and W₁ at half the frequencies of the image: (F, out, out) and (F, out, in)."""
+        raw, alpha, psi = sources
+        return self.outer_and_inner(centred_symbol(scaled(raw, alpha), self._size), psi)
+
+    def weights_on(self, shape: Sequence[int]) -> tuple[Tensor, ...]:
+        """What is executed on images of this shape."""
+        size = (shape[-2] // self.stride, shape[-1] // self.stride)
+        if size != self._size:
+            self._size, self._kept = size, None
+        kernel = self.raw.shape[-1]
+        if min(size) < kernel:
+            raise InputError(f"SandwichConv2d: the kernel ({kernel}) is larger than the image {size}")
+        return self.weights()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, out, H/stride, W/stride)."""
+        if x.dtype in (torch.float16, torch.bfloat16):
+            raise InputError("SandwichConv2d: half precision is too coarse for its FFTs; use float32")
+        outer, inner = self.weights_on(x.shape)
+        x = self.widened(x)
+        before = by_frequency(x, inner)
+        before = before if self.bias is None else before + self.bias[:, None, None]
+        return by_frequency(self.activation(before), outer)
+
+    def widened(self, x: Tensor) -> Tensor:
+        """Space to depth."""
+        if x.shape[-1] % self.stride or x.shape[-2] % self.stride:
+            size = tuple(x.shape[-2:])
+            raise InputError(f"SandwichConv2d: expected sides divisible by {self.stride}, got {size}")
+        return F.pixel_unshuffle(x, self.stride) if self.stride > 1 else x
+
+    def extra_repr(self) -> str:
+        """Shown by print."""
+        return (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.raw.shape[-1]}, stride={self.stride}"
+        )
+
+
+def centred_symbol(kernels: Tensor, size: tuple[int, int]) -> Tensor:
+    """Of circular kernels around their middle, at the frequencies of rfft2: (F, out, in)."""
+    middle = (kernels.shape[-1] - 1) // 2
+    down = torch.fft.fftfreq(size[0], device=kernels.device, dtype=kernels.dtype)
+    right = torch.fft.rfftfreq(size[1], device=kernels.device, dtype=kernels.dtype)
+    turn = -2 * math.pi * middle * (down[:, None] + right)  # (H, W/2 + 1)
+    shift = torch.polar(torch.ones_like(turn), turn)
+    spectrum = torch.fft.rfft2(kernels, s=size).conj() * shift  # (out, in, H, W/2 + 1)
+    return cast(Tensor, spectrum.flatten(2).permute(2, 0, 1))
+
+
+def by_frequency(x: Tensor, matrices: Tensor) -> Tensor:
+    """A circular convolution given at the frequencies of rfft2: (B, in, H, W) → (B, out, H, W)."""
+    size = x.shape[-2:]
+    spectrum = torch.fft.rfft2(x).flatten(2).permute(2, 1, 0)  # (F, in, B)
+    product = (matrices @ spectrum).permute(2, 1, 0)  # (B, out, F)
+    out: Tensor = torch.fft.irfft2(product.unflatten(2, (size[0], size[1] // 2 + 1)), s=size)
+    return out
+
+
+# The error of one FFT, in units of log₂ of its length: generous for the usual algorithms, whose constant is
+# below 4 (Higham, Accuracy and Stability of Numerical Algorithms, theorem 24.2).
+_FFT = 16
+
+
+class _SandwichRule(Built):
+    """½‖[Ψ⁻¹W₂ᵀ, ΨW₁]‖² of the matrices that are executed."""
+
+    def executed(self, module: Any, shape: Shape) -> tuple[Tensor, ...]:
+        """W₂ and W₁."""
+        raise NotImplementedError
+
+    def upper(self, module: Any, shape: Shape, effort: str) -> Proof:
+        """1, but for rounding."""
+        require_elementwise(module.activation, type(module).__name__)
+        exact = torch.complex128 if isinstance(module, SandwichConv2d) else torch.float64
+        outer, inner = (m.detach().to("cpu", exact) for m in self.executed(module, shape))
+        balance = module.psi.detach().to("cpu", torch.float64).exp()[:, None]  # any will do
+        both = torch.cat([outer.mH / balance, inner * balance], dim=-1)
+        numbers = torch.view_as_real(both) if both.is_complex() else both
+        proof = remembered(numbers, "sandwich", lambda: norm_upper(both))
+        # Entries of the matrix are a rounding off.
+        norm = sum_up(proof.value, SAFETY * 4 * U * math.sqrt(nu(both.abs())))
+        return Proof(mul_up(mul_up(norm, norm), 0.5), proof.prover)
+
+
+def norm_upper(both: Tensor) -> Proof:
+    """Of a matrix, or the largest of complex ones (F, n, m)."""
+    if not both.is_complex():
+        return Proof(spectral_norm_upper(both), "cholesky")
+    small, exponent = scale_to_one(torch.view_as_real(both))
+    if small is None:
+        return Proof(0.0, "known")
+    real, imag = small.unbind(-1)
+    every = torch.arange(len(both))
+    value = largest_norm_upper(lambda i: real_matrix(real[i], imag[i]), every, *both.shape[1:])
+    return Proof(ldexp_up(value, exponent), "fourier")
+
+
+@rule(
+    SandwichLinear,
+    examples=[
+        lambda: (SandwichLinear(6, 4), (6,)),
+        lambda: (SandwichLinear(3, 8, bias=False, activation=nn.Tanh()), (3,)),
+    ],
+)
+class SandwichLinearRule(_SandwichRule):
+    """The dense layer."""
+
+    def executed(self, module: SandwichLinear, shape: Shape) -> tuple[Tensor, ...]:
+        """W₂ and W₁."""
+        return module.weights()
+
+    def roundoff(self, module: SandwichLinear, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """γ‖|W₂|(|W₁||x| + |b| + 2|σ| + 16)‖, the 16 for activations that round."""
+        (x,) = inputs
+        outer, inner = module.weights()
+        bias = None if module.bias is None else module.bias.abs()
+        values = module.activation(F.linear(x, inner, module.bias)).abs()
+        size = F.linear(x.abs(), inner.abs(), bias) + 2 * values + _rounded(module)
+        return SAFETY * gamma(self.products(module) + 16) * sample_norm(F.linear(size, outer.abs()))
+
+    def roundoff_gain(self, module: SandwichLinear) -> float:
+        """Three times |W₂||W₁|."""
+        outer, inner = module.weights()
+        return SAFETY * SAFETY * (self.products(module) + 17) * 4 * math.sqrt(nu(outer) * nu(inner))
+
+    def products(self, module: SandwichLinear) -> int:
+        """Those of both matrices."""
+        return module.in_features + module.out_features + 8
+
+
+def _rounded(module: _Sandwich) -> float:
+    return 0.0 if plain_type(module.activation) in EXACT else 16.0
+
+
+@rule(
+    SandwichConv2d,
+    examples=[
+        lambda: (SandwichConv2d(3, 4), (3, 6, 5)),
+        lambda: (SandwichConv2d(4, 2, kernel_size=2, bias=False), (4, 4, 4)),
+        lambda: (SandwichConv2d(2, 5, stride=2), (2, 4, 6)),
+        lambda: (SandwichConv2d(2, 3, kernel_size=1, activation=nn.Sigmoid()), (2, 1, 1)),
+    ],
+)
+class SandwichConvRule(_SandwichRule):
+    """The convolution: its matrices at every frequency, and the rounding of four FFTs."""
+
+    def executed(self, module: SandwichConv2d, shape: Shape) -> tuple[Tensor, ...]:
+        """W₂ and W₁, (F, …)."""
+        return module.weights_on(shape)
+
+    def roundoff(self, module: SandwichConv2d, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """By norms: FFTs mix all pixels."""
+        (x,) = inputs
+        outer, inner = module.weights_on(x.shape)
+        x = module.widened(x)
+        before, bias = by_frequency(x, inner), 0.0
+        if module.bias is not None:
+            before = before + module.bias[:, None, None]
+            bias = float(torch.linalg.vector_norm(module.bias)) * math.sqrt(before[0, 0].numel())
+        values = module.activation(before)
+        lost = self._unit(module, x.shape)
+        first = lost * (math.sqrt(nu(inner.abs())) * sample_norm(x) + bias)
+        activation = U * _rounded(module) * sample_norm(1 + before.abs() + values.abs())
+        return SAFETY * math.sqrt(nu(outer.abs())) * (first + activation + lost * sample_norm(values))
+
+    def roundoff_gain(self, module: SandwichConv2d) -> float:
+        """Of both products, and of an activation that rounds."""
+        outer, inner = module.weights()
+        through = math.sqrt(nu(outer.abs()) * nu(inner.abs()))
+        units = self._unit(module, (module._size[0], module._size[1])) / U
+        return SAFETY * SAFETY * through * (2 * units + 40)
+
+    def _unit(self, module: SandwichConv2d, shape: Sequence[int]) -> float:
+        """What two FFTs and the product between them lose, relative to ‖|W|‖‖x‖."""
+        pixels = shape[-2] * shape[-1]
+        return gamma(self.products(module) + 16) + 2 * _FFT * math.log2(2 * pixels) * U
+
+    def products(self, module: SandwichConv2d) -> int:
+        """Complex ones, of both matrices."""
+        return 4 * module.raw.shape[1] + 8

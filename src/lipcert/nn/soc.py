@@ -1,0 +1,240 @@
+r"""SOC: skew orthogonal convolutions, the exponential of a skew-symmetric one by its Taylor series.
+
+Singla, Feizi. Skew Orthogonal Convolutions. ICML 2021.
+
+$$ y = \sum_{j \le T} \frac{A^{j} x}{j!}, \qquad A = \tfrac12 (M - M^T) $$
+
+with T = 5 terms in training and 12 after it. The kernels of A are divided by the smallest norm of their four
+unfoldings, times 0.7, so ‖A‖ ≤ 0.7k. The executed A is exactly skew: its eigenvalues are iθ with |θ| ≤ ‖A‖,
+and the layer's norm is the largest |Σ (iθ)^j/j!|.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lipcert.bounds import Proof, rule
+from lipcert.bounds.contract import sample_norm
+from lipcert.bounds.convolution import convolution_upper
+from lipcert.bounds.geometry import Geometry
+from lipcert.bounds.linear_map import first_vector
+from lipcert.bounds.rounding import SAFETY, gamma, sqrt_up, up
+from lipcert.bounds.rules.convolution import row_times_column
+from lipcert.errors import InputError
+from lipcert.nn.derived import Built, Derived
+from lipcert.types import Shape
+
+TRAINING_TERMS, TERMS = 5, 12
+
+# To this norm the unfolding of a kernel larger than 1×1 is scaled.
+_SCALE = 0.7
+
+# Power iterations a training step, and before the first.
+_ITERATIONS, _FIRST_ITERATIONS = 1, 50
+
+# Cells in which the series is bounded, a unit of ‖A‖²; norms beyond which it is bounded by the exponential.
+_CELLS, _FAR = 64, 5.0
+
+
+class SOCConv2d(Derived):
+    """Skew orthogonal convolution with zero padding and an odd kernel.
+
+    A stride is taken by space-to-depth first; more outputs than inputs are made by zero channels, fewer by
+    leaving some out. Where neither is needed the layer is orthogonal, but for the end of the series.
+    """
+
+    sources = ("raw", "vectors")
+    vectors: Tensor
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: int = 3, stride: int = 1, bias: bool = True
+    ) -> None:
+        super().__init__()
+        if kernel_size < 1 or kernel_size % 2 == 0:
+            raise InputError(f"kernel_size: expected an odd number, got {kernel_size}")
+        if stride < 1:
+            raise InputError(f"stride: expected at least 1, got {stride}")
+        if min(in_channels, out_channels) < 1:
+            raise InputError(f"channels: expected at least 1, got {in_channels} and {out_channels}")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.kernel_size, self.stride = kernel_size, stride
+        self.inner = max(out_channels, in_channels * stride**2)
+        shape = (self.inner, self.inner, kernel_size, kernel_size)
+        self.raw = nn.Parameter(torch.randn(shape) / (kernel_size * math.sqrt(self.inner)))
+        self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
+        longest = self.inner * kernel_size**2
+        start = torch.stack([first_vector((longest,), i, like=self.raw) for i in range(4)])
+        self.register_buffer("vectors", start)
+        self._follow(self.raw.detach(), _FIRST_ITERATIONS)
+
+    @property
+    def terms(self) -> int:
+        """T."""
+        return TRAINING_TERMS if self.training else TERMS
+
+    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
+        """The kernels of A, exactly skew."""
+        raw, vectors = sources
+        if self.training:
+            self._follow(raw.detach(), _ITERATIONS)
+            vectors = self.vectors
+        skew = (raw - raw.transpose(0, 1).flip(2, 3)) / 2
+        norm = torch.stack([_norm(m, v) for m, v in zip(unfoldings(skew), vectors, strict=True)]).amin()
+        scale = 1.0 if self.kernel_size == 1 else _SCALE
+        return (skew * torch.where(norm > 0, scale / torch.where(norm > 0, norm, 1.0), 0.0),)
+
+    @torch.no_grad()
+    def _follow(self, raw: Tensor, times: int) -> None:
+        """Power iteration on the unfoldings of A."""
+        skew = (raw - raw.transpose(0, 1).flip(2, 3)) / 2
+        followed = []
+        for matrix, vector in zip(unfoldings(skew), self.vectors, strict=True):
+            v = vector[: matrix.shape[1]]
+            for _ in range(times):
+                v = F.normalize(matrix.T @ F.normalize(matrix @ v, dim=0), dim=0)
+            followed.append(F.pad(v, (0, vector.numel() - v.numel())))
+        self.vectors = torch.stack(followed)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, out, H/stride, W/stride)."""
+        (kernels,) = self.weights()
+        y = self.exponential(self.widened(x), kernels)[:, : self.out_channels]
+        return y if self.bias is None else y + self.bias[:, None, None]
+
+    def widened(self, x: Tensor) -> Tensor:
+        """Space to depth, then zero channels."""
+        if x.shape[-1] % self.stride or x.shape[-2] % self.stride:
+            size = tuple(x.shape[-2:])
+            raise InputError(f"SOCConv2d: expected sides divisible by the stride {self.stride}, got {size}")
+        x = F.pixel_unshuffle(x, self.stride) if self.stride > 1 else x
+        return F.pad(x, (0, 0, 0, 0, 0, self.inner - x.shape[1]))
+
+    def exponential(self, x: Tensor, kernels: Tensor) -> Tensor:
+        """Σ A^j x/j!"""
+        total = term = x
+        for j in range(1, self.terms + 1):
+            term = F.conv2d(term, kernels, padding=self.kernel_size // 2) / j
+            total = total + term
+        return total
+
+    def extra_repr(self) -> str:
+        """Shown by print."""
+        channels = f"{self.in_channels}, {self.out_channels}"
+        return f"{channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+
+
+def unfoldings(kernels: Tensor) -> list[Tensor]:
+    """Four matrices of a convolution's kernels; k times the norm of any is a bound of its own."""
+    o, i, h, w = kernels.shape
+    return [
+        kernels.permute(0, 2, 1, 3).reshape(o * h, i * w),
+        kernels.permute(0, 3, 1, 2).reshape(o * w, i * h),
+        kernels.reshape(o, i * h * w),
+        kernels.permute(1, 0, 2, 3).reshape(i, o * h * w),
+    ]
+
+
+def _norm(matrix: Tensor, vector: Tensor) -> Tensor:
+    norm: Tensor = torch.linalg.vector_norm(matrix @ vector[: matrix.shape[1]])
+    return norm
+
+
+def series_upper(norm: float, terms: int) -> float:
+    r"""The largest |Σ_{j≤T} (iθ)^j/j!| for |θ| ≤ norm, proved in rational arithmetic.
+
+    Its square is 1 + s^m r(s), a polynomial in s = θ². On a cell [a, b] r is at most the sum of its positive
+    terms at b and its negative ones at a.
+
+    Example:
+        >>> series_upper(2.1, terms=12)
+        1.0
+    """
+    if norm > _FAR:
+        return up(math.exp(norm) * SAFETY) if norm < 700 else math.inf
+    # The cells have few digits and are the same for every norm, so all of them are bounded at once.
+    return _largest(terms)[math.ceil(norm * norm * _CELLS * SAFETY)]
+
+
+@lru_cache(maxsize=4)
+def _largest(terms: int) -> list[float]:
+    """The bound on [0, i/_CELLS] for every i."""
+    coefficients = _square(terms)
+    lowest = next(k for k, c in enumerate(coefficients) if k and c)
+    found, excess = [1.0], Fraction(0)
+    for i in range(math.ceil(_FAR**2 * _CELLS * SAFETY) + 1):
+        a, b = Fraction(i, _CELLS), Fraction(i + 1, _CELLS)
+        rest = sum(c * (b if c > 0 else a) ** (k - lowest) for k, c in enumerate(coefficients) if k >= lowest)
+        excess = max(excess, rest * b**lowest)
+        found.append(1.0 if excess == 0 else sqrt_up(up(float(1 + excess))))
+    return found
+
+
+@lru_cache(maxsize=4)
+def _square(terms: int) -> list[Fraction]:
+    """Coefficients of |Σ (iθ)^j/j!|² in s = θ²: odd powers of θ cancel."""
+    found = [Fraction(0)] * (terms + 1)
+    for j in range(terms + 1):
+        for k in range(terms + 1):
+            if (j + k) % 2 == 0:  # i^j·conj(i^k) is real
+                sign = (-1) ** (((j - k) // 2) % 2)
+                found[(j + k) // 2] += Fraction(sign, math.factorial(j) * math.factorial(k))
+    return found
+
+
+@rule(
+    SOCConv2d,
+    examples=[
+        lambda: (SOCConv2d(4, 4), (4, 6, 5)),
+        lambda: (SOCConv2d(2, 6, bias=False), (2, 3, 3)),
+        lambda: (SOCConv2d(3, 2, kernel_size=5), (3, 5, 5)),
+        lambda: (SOCConv2d(2, 3, stride=2), (2, 6, 4)),
+        lambda: (SOCConv2d(5, 4, kernel_size=1), (5, 2, 2)),
+        lambda: (SOCConv2d(3, 3), (3, 1, 1)),
+    ],
+)
+class SOCRule(Built):
+    """`series_upper` of the proved norm of A."""
+
+    def upper(self, module: SOCConv2d, shape: Shape, effort: str) -> Proof:
+        """1 for 3×3 kernels and twelve terms."""
+        (kernels,) = (w.detach().to("cpu", torch.float64) for w in module.weights())
+        if not torch.equal(kernels, -kernels.transpose(0, 1).flip(2, 3)):
+            raise InputError("expected skew-symmetric kernels")
+        proof = convolution_upper(kernels, _geometry(module, shape), effort)
+        return Proof(series_upper(proof.value, module.terms), proof.prover)
+
+    def roundoff(self, module: SOCConv2d, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """γ‖Σ |A|^j |x|/j!‖, for all roundings on the way to any term, and the bias."""
+        (x,) = inputs
+        (kernels,) = module.weights()
+        size = module.exponential(module.widened(x.abs()), kernels.abs())
+        bias = 0.0 if module.bias is None else float(torch.linalg.vector_norm(module.bias)) * _pixels(output)
+        return SAFETY * gamma(self.products(module)) * (sample_norm(size) + bias)
+
+    def roundoff_gain(self, module: SOCConv2d) -> float:
+        """Σ ‖|A|‖^j/j! ≤ e^‖|A|‖."""
+        (kernels,) = module.weights()
+        growth = math.exp(min(math.sqrt(row_times_column(kernels, 1)), 700.0))
+        return SAFETY * SAFETY * (self.products(module) + 1) * growth
+
+    def products(self, module: SOCConv2d) -> int:
+        """Of all terms, with their divisions and sums."""
+        return module.terms * (module.inner * module.kernel_size**2 + 4) + 4
+
+
+def _pixels(output: Tensor) -> float:
+    return math.sqrt(output.shape[-1] * output.shape[-2])
+
+
+def _geometry(module: SOCConv2d, shape: Shape) -> Geometry:
+    """Of A, after the stride."""
+    size = (shape[-2] // module.stride, shape[-1] // module.stride)
+    k, p = module.kernel_size, module.kernel_size // 2
+    return Geometry(size, (k, k), (1, 1), ((p, p), (p, p)), (1, 1), 1, "zeros")

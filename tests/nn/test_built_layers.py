@@ -1,0 +1,224 @@
+"""What each parametrisation promises beyond the laws: its equations, singular values, refusals."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import lipcert
+from lipcert import Bounded, InputError
+from lipcert.bounds import upper
+from lipcert.bounds.contract import rule_of
+from lipcert.bounds.convolution import any_size_upper
+from lipcert.nn import (
+    AOLConv2d,
+    AOLLinear,
+    CPLConv2d,
+    CPLLinear,
+    LLNLinear,
+    MinMax,
+    SandwichConv2d,
+    SandwichLinear,
+    SLLConv2d,
+    SLLLinear,
+    SOCConv2d,
+)
+from lipcert.nn.derived import Derived
+from lipcert.nn.sandwich import cayley
+from lipcert.nn.soc import series_upper
+
+
+def jacobian(module: nn.Module, shape: tuple[int, ...]) -> Tensor:
+    """Of the map at a random point, as a matrix."""
+    x = torch.randn(shape, dtype=torch.float64)
+    module(x[None])  # makes the weights
+    found = torch.func.jacrev(lambda v: module(v[None])[0])(x)
+    return found.reshape(-1, math.prod(shape))
+
+
+def singular_values(module: nn.Module, shape: tuple[int, ...]) -> Tensor:
+    return torch.linalg.svdvals(jacobian(module.double().eval(), shape))
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [(SOCConv2d(4, 4), (4, 6, 6)), (SOCConv2d(2, 8, stride=2), (2, 6, 6)), (SOCConv2d(3, 3, 1), (3, 2, 2))],
+)
+def test_soc_is_orthogonal_where_no_channel_is_added_or_left_out(
+    layer: nn.Module, shape: tuple[int, ...]
+) -> None:
+    values = singular_values(layer, shape)
+    assert float(values[0]) <= 1 + 1e-12
+    assert float(values[-1]) >= 1 - 1e-6
+
+
+def test_soc_with_fewer_terms_is_less_so() -> None:
+    assert series_upper(2.1, terms=12) == 1.0
+    assert 1.004 < series_upper(2.1, terms=5) < 1.005
+
+
+@pytest.mark.parametrize("terms", [5, 12])
+@pytest.mark.parametrize("norm", [0.0, 0.3, 1.0, 2.1, 3.379, 4.9, 5.1, 9.0])
+def test_the_series_is_bounded(norm: float, terms: int) -> None:
+    theta = np.linspace(0, norm, 20001)
+    truth = abs(sum((1j * theta) ** j / math.factorial(j) for j in range(terms + 1))).max()
+    bound = series_upper(norm, terms)
+    assert bound >= truth * (1 - 1e-14)
+    assert bound <= truth * 1.01 + 1e-4 or norm > 5
+
+
+def test_a_large_norm_of_soc_has_no_finite_bound() -> None:
+    assert series_upper(1e3, terms=12) == math.inf
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (6, 3), (1, 4)])
+def test_cayley(shape: tuple[int, int]) -> None:
+    n, m = shape
+    for dtype in (torch.float64, torch.complex128):
+        both = cayley(torch.randn(3, n, n + m, dtype=dtype))
+        torch.testing.assert_close(both @ both.mH, torch.eye(n, dtype=dtype).expand(3, n, n))
+
+
+def test_a_sandwich_convolution_is_one() -> None:
+    """It commutes with a shift of the image around its border, and a 1×1 kernel mixes no pixels."""
+    layer = SandwichConv2d(2, 3).double().eval()
+    x = torch.randn(1, 2, 6, 5, dtype=torch.float64)
+    torch.testing.assert_close(layer(x.roll((1, 2), (2, 3))), layer(x).roll((1, 2), (2, 3)))
+    pointwise = SandwichConv2d(2, 3, kernel_size=1).double().eval()
+    one = torch.zeros_like(x)
+    one[:, :, 2, 2] = 1.0
+    moved = (pointwise(one) - pointwise(torch.zeros_like(x))).abs().sum((0, 1)) > 1e-12
+    assert moved.nonzero().tolist() == [[2, 2]]
+
+
+def test_the_sandwich_of_a_linear_activation_is_orthogonal_in_theory() -> None:
+    """2AᵀB with AAᵀ + BBᵀ = I has norm at most 1, and reaches it."""
+    layer = SandwichLinear(6, 6, bias=False)
+    assert float(upper(layer.eval(), (6,)).value) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5])
+def test_one_bound_for_images_of_every_size(kernel: int) -> None:
+    for _ in range(4):
+        conv = nn.Conv2d(3, 4, kernel, padding=kernel // 2, bias=False).double()
+        bound = any_size_upper(conv.weight)
+        found = [upper(conv, (3, n, n), effort="exact").value for n in (1, 4, 9, 14)]
+        assert max(found) <= bound * (1 + 1e-6) <= 1.15 * max(found)
+        if kernel % 2:
+            assert upper(circular(conv), (3, 8, 8), effort="exact").value <= bound * (1 + 1e-6)
+
+
+def circular(conv: nn.Conv2d) -> nn.Conv2d:
+    """The same kernels on an image that wraps around."""
+    other = nn.Conv2d(
+        3, 4, conv.kernel_size, padding=conv.kernel_size[0] // 2, bias=False, padding_mode="circular"
+    ).double()
+    other.load_state_dict(conv.state_dict())
+    return other
+
+
+@pytest.mark.parametrize("make", [CPLLinear, SLLLinear, CPLConv2d, SLLConv2d])
+def test_a_step_down_a_potential_keeps_most_directions(make) -> None:
+    shape = (6,) if "Linear" in make.__name__ else (6, 4, 4)
+    assert float(singular_values(make(6, 2), shape).detach()[0]) == pytest.approx(1, abs=1e-9)
+
+
+def test_a_norm_five_percent_low_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = CPLLinear(8, 8).double().eval()
+    weight, steps = layer.weights()
+    monkeypatch.setattr(layer, "weights", lambda: (weight, steps / 0.95**2))
+    assert 1.2 < rule_of(layer).upper(layer, (8,), "auto").value < 1.22
+
+
+@pytest.mark.parametrize("make", [CPLLinear, SLLLinear, CPLConv2d, SLLConv2d, SandwichLinear, SandwichConv2d])
+@pytest.mark.parametrize("activation", [MinMax(), nn.GELU(), nn.LeakyReLU(-0.5)], ids=str)
+def test_activations_that_do_not_fit_are_refused(make, activation: nn.Module) -> None:
+    with pytest.raises(InputError, match="entry by entry"):
+        make(4, 4, activation=activation)
+    layer = make(4, 4)
+    layer.activation = activation
+    with pytest.raises(InputError, match="entry by entry"):
+        upper(layer.eval(), (4,) if "Linear" in make.__name__ else (4, 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: AOLConv2d(2, 2, 3, groups=2), "groups"),
+        (lambda: AOLConv2d(2, 2, 3, padding_mode="reflect"), "padding_mode"),
+        (lambda: AOLConv2d(2, 2, 3, padding=2, padding_mode="circular"), "padding"),
+        (lambda: AOLConv2d(0, 2, 3), "channels"),
+        (lambda: SOCConv2d(2, 2, kernel_size=4), "kernel_size"),
+        (lambda: SOCConv2d(2, 0), "channels"),
+        (lambda: SOCConv2d(2, 2, stride=0), "stride"),
+        (lambda: SOCConv2d(2, 2, stride=2)(torch.zeros(1, 2, 5, 4)), "divisible"),
+        (lambda: SLLConv2d(2, 2, kernel_size=2), "kernel_size"),
+        (lambda: CPLConv2d(2, 0), "inner"),
+        (lambda: SLLLinear(0, 2), "features"),
+        (lambda: SandwichLinear(0, 2), "features"),
+        (lambda: SandwichConv2d(2, 0), "channels"),
+        (lambda: SandwichConv2d(2, 2)(torch.zeros(1, 2, 2, 2)), "larger than the image"),
+        (lambda: SandwichConv2d(2, 2, stride=2)(torch.zeros(1, 2, 5, 4)), "divisible"),
+        (lambda: SandwichConv2d(2, 2).half()(torch.zeros(1, 2, 4, 4).half()), "half precision"),
+    ],
+)
+def test_bad_input_is_named(make, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        make()
+
+
+def test_weights_are_made_again_when_anything_changed() -> None:
+    layer = AOLLinear(4, 3).eval()
+    x = torch.randn(2, 4)
+    before = layer(x)
+    with torch.no_grad():
+        layer.raw.add_(torch.randn_like(layer.raw))
+    changed = layer(x)
+    assert not torch.equal(before, changed)
+    layer.raw = nn.Parameter(layer.raw.detach() * torch.tensor([[2.0], [1.0], [0.5]]))
+    assert not torch.equal(changed, layer(x))
+    other = copy.deepcopy(layer)
+    assert other._kept is None
+    assert torch.equal(other(x), layer(x))
+    assert layer.double()(x.double()).dtype == torch.float64
+
+
+def test_a_head_with_rows_of_length_one_is_a_linear_head() -> None:
+    """Pairs of logits get the distance of their rows, in training and in certificates."""
+    model = nn.Sequential(AOLLinear(4, 6), MinMax(), LLNLinear(6, 3))
+    _, lip = Bounded(model, (4,))(torch.randn(2, 4))
+    torch.testing.assert_close(lip.head.norm(dim=1), torch.ones(3))
+    assert float(lip.features) == 1
+    certifier = lipcert.certifier(model.eval(), (4,))
+    rows = model[2].double().weight
+    found = torch.as_tensor(certifier.pairs) / certifier.bound.value
+    torch.testing.assert_close(found, torch.cdist(rows, rows))
+
+
+def test_a_deep_stack_certifies() -> None:
+    """All kinds in one network, in float64 and float32."""
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        SOCConv2d(3, 8, stride=2),
+        MinMax(),
+        AOLConv2d(8, 8, 3, padding=1),
+        MinMax(halves=True),
+        CPLConv2d(8, 4),
+        SLLConv2d(8, 4),
+        SandwichConv2d(8, 8),
+        nn.Flatten(),
+        SLLLinear(128, 16),
+        SandwichLinear(128, 16),
+        LLNLinear(16, 5),
+    ).eval()
+    certifier = lipcert.certifier(model, (3, 8, 8))
+    assert certifier.bound.value <= 1 + 1e-5
+    x = torch.rand(8, 3, 8, 8)
+    assert (certifier(x).radius > 0).all()
+    assert (certifier(x, rounding="float32").radius <= certifier(x).radius).all()
+    assert len([m for m in model if isinstance(m, Derived)]) == 8
