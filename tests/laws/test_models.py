@@ -98,3 +98,11 @@ def test_it_runs_on_the_meta_device(name: str) -> None:
         logits, lip = bounded(torch.empty(3, *about.input_shape))
     assert logits.device.type == lip.head.device.type == lip.max().device.type == "meta"
     assert lip.rows(torch.zeros(3, dtype=torch.int64, device="meta")).shape == (3, about.num_classes)
+
+
+@every_model
+def test_it_can_be_made_without_memory(name: str) -> None:
+    about = card(name)
+    with torch.device("meta"):
+        model = about.build()
+    assert all(p.is_meta for p in model.parameters())

@@ -5,8 +5,8 @@ from lipcert.losses.base import LOSSES, Loss
 from lipcert.losses.cll import CLL, calibrated_logits, calibrated_scale
 from lipcert.losses.gloro import GloRo, gloro_logits
 from lipcert.losses.gloro_trades import GloRoTrades
+from lipcert.losses.hinge import MultiMargin, multi_margin
 from lipcert.losses.lmt import LMT, lmt_logits
-from lipcert.losses.multi_margin import MultiMargin, multi_margin
 from lipcert.losses.soc import CertificateRegularisation, label_radius
 from lipcert.losses.softmax import CrossEntropy, cross_entropy
 

@@ -9,10 +9,12 @@ from lipcert.nn.l2_pool import L2NormPool2d
 from lipcert.nn.last_layer import LLNLinear
 from lipcert.nn.minmax import MinMax
 from lipcert.nn.normalised import Normalised
+from lipcert.nn.pad_channels import PadChannels
 from lipcert.nn.sandwich import SandwichConv2d, SandwichLinear
 from lipcert.nn.scale import Scale
 from lipcert.nn.sll import SLLConv2d, SLLLinear
 from lipcert.nn.soc import SOCConv2d
+from lipcert.nn.standardise import Standardise
 
 __all__ = [
     "AOLConv2d",
@@ -26,6 +28,7 @@ __all__ = [
     "LLNLinear",
     "MinMax",
     "Normalised",
+    "PadChannels",
     "Residual",
     "SLLConv2d",
     "SLLLinear",
@@ -33,4 +36,5 @@ __all__ = [
     "SandwichConv2d",
     "SandwichLinear",
     "Scale",
+    "Standardise",
 ]

@@ -1,0 +1,64 @@
+"""Inputs shifted and divided by one number: the constant is that number's inverse, and nothing is lost.
+
+For a number a channel there is `Normalised`, which folds them into the convolution that follows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.bounds import Constant, rule
+from lipcert.bounds.contract import sample_norm
+from lipcert.bounds.rounding import SCALAR, TINY, U, up
+from lipcert.errors import InputError
+from lipcert.types import Shape
+
+
+class Standardise(nn.Module):
+    """x ↦ (x − mean)/std, a mean a channel and one std."""
+
+    mean: Tensor
+
+    def __init__(self, mean: Sequence[float], std: float) -> None:
+        super().__init__()
+        if not 0 < std < math.inf or not all(math.isfinite(m) for m in mean):
+            raise InputError(f"mean, std: expected numbers, std > 0, got {list(mean)} and {std}")
+        self.std = float(std)
+        self.register_buffer("mean", torch.tensor([float(m) for m in mean]).view(-1, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape."""
+        return (x - self.mean) / self.std
+
+    def extra_repr(self) -> str:
+        """Shown by print."""
+        return f"mean={self.mean.flatten().tolist()}, std={self.std}"
+
+
+@rule(
+    Standardise,
+    examples=[
+        lambda: (Standardise((0.5, 0.25), 0.25), (2, 3, 3)),
+        lambda: (Standardise((0.0,), 3.0), (1, 2, 2)),
+    ],
+)
+class StandardiseRule(Constant):
+    """1/std."""
+
+    def constant(self, module: Any, shape: Shape | None) -> float:
+        """1/std, rounded up."""
+        return up(1 / float(module.std)) * SCALAR
+
+    def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """A difference and a quotient, and the std of a float32 module."""
+        size = (inputs[0].abs() + module.mean.abs()) / module.std
+        return 8 * U * sample_norm(size) + output[0].numel() * TINY
+
+    def roundoff_gain(self, module: Any) -> float:
+        """8/std."""
+        return 9 / float(module.std)
