@@ -30,6 +30,7 @@ ORDER = [
     "certificate_file",
     "certified_samples",
     "attack",
+    "export",
     "train",
     "recipes",
     "report",

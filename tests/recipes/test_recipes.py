@@ -76,7 +76,7 @@ def test_overrides_reach_any_depth() -> None:
         ("loss.slack=abc", "loss.slack"),
         ("loss.eps=-1", "loss.eps: expected a number > 0"),
         ("loss.sides=three", "loss.sides"),
-        ("loss.name=nll", "loss.name: unknown loss 'nll'; known: cll"),
+        ("loss.name=nll", "loss.name: unknown loss 'nll'; known: aol"),
         ("loss=3", "loss"),
         ("model.width=[3]", "model.width: unknown key"),
         ("model.widths=wide", "model.widths"),

@@ -20,7 +20,7 @@ from lipcert.bounds import rule
 from lipcert.bounds.rules.convolution import ConvRule
 from lipcert.bounds.rules.linear import LinearRule
 from lipcert.nn.convolutional import DerivedConv2d
-from lipcert.nn.derived import Built, Derived
+from lipcert.nn.derived import Built, Derived, linear_with
 
 
 def aol_dense(p: Tensor) -> Tensor:
@@ -70,6 +70,10 @@ class AOLLinear(Derived):
     def forward(self, x: Tensor) -> Tensor:
         """Wx + b."""
         return F.linear(x, self.weight, self.bias)
+
+    def plain(self) -> nn.Module:
+        """nn.Linear."""
+        return linear_with(self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Shown by print."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.errors import InputError
-from lipcert.nn.derived import Derived
+from lipcert.nn.derived import Derived, filled
 
 _BORDERS = ("zeros", "circular")
 
@@ -68,6 +68,20 @@ class DerivedConv2d(Derived):
         # Padding of all kinds as nn.Conv2d does it, with the settings that lie here.
         out: Tensor = nn.Conv2d._conv_forward(cast(Any, self), x, weight, bias)
         return out
+
+    def plain(self) -> nn.Module:
+        """nn.Conv2d."""
+        layer = nn.Conv2d(
+            self.in_channels,
+            self.out_channels,
+            self.kernel_size,  # type: ignore[arg-type]
+            self.stride,  # type: ignore[arg-type]
+            self.padding,  # type: ignore[arg-type]
+            self.dilation,  # type: ignore[arg-type]
+            bias=self.bias is not None,
+            padding_mode=self.padding_mode,  # type: ignore[arg-type]
+        )
+        return filled(layer, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Shown by print."""

@@ -7,12 +7,14 @@ They carry no gradient then.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from lipcert.bounds import Rule
+
+L = TypeVar("L", nn.Linear, nn.Conv2d)
 
 
 class Derived(nn.Module):
@@ -45,6 +47,10 @@ class Derived(nn.Module):
         exact = self.derive(*(source.detach().to(where, torch.float64) for source in sources))
         kinds = [like.dtype.to_complex() if weight.is_complex() else like.dtype for weight in exact]
         return tuple(w.detach().to(like.device, kind) for w, kind in zip(exact, kinds, strict=True))
+
+    def plain(self) -> nn.Module:
+        """Ordinary torch layers that compute the same, where there are some: else the layer itself."""
+        return self
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy makes its own weights."""
@@ -82,3 +88,25 @@ class Built(Rule[Any]):
     def estimate(self, module: nn.Module, vector: Tensor | None) -> Tensor:
         """1."""
         return next(module.parameters()).new_ones(())
+
+
+def linear_with(weight: Tensor, bias: Tensor | None) -> nn.Linear:
+    """nn.Linear with these numbers."""
+    outputs, inputs = weight.shape
+    return filled(nn.Linear(inputs, outputs, bias is not None), weight, bias)
+
+
+def convolution_with(weight: Tensor, bias: Tensor | None) -> nn.Conv2d:
+    """nn.Conv2d with these kernels, padded so that an odd one keeps the size."""
+    outputs, inputs, k, _ = weight.shape
+    return filled(nn.Conv2d(inputs, outputs, k, padding=k // 2, bias=bias is not None), weight, bias)
+
+
+@torch.no_grad()
+def filled(layer: L, weight: Tensor, bias: Tensor | None) -> L:
+    """A layer with these numbers in it, where they are."""
+    layer = layer.to(weight)
+    layer.weight.copy_(weight)
+    if layer.bias is not None and bias is not None:
+        layer.bias.copy_(bias)
+    return layer

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds import rule
 from lipcert.bounds.rules.linear import LinearRule
-from lipcert.nn.derived import Derived
+from lipcert.nn.derived import Derived, linear_with
 
 
 class LLNLinear(Derived):
@@ -45,6 +45,10 @@ class LLNLinear(Derived):
     def forward(self, x: Tensor) -> Tensor:
         """Wx + b."""
         return F.linear(x, self.weight, self.bias)
+
+    def plain(self) -> nn.Module:
+        """nn.Linear."""
+        return linear_with(self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Shown by print."""

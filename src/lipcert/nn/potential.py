@@ -26,7 +26,8 @@ from lipcert.bounds.memory import remembered
 from lipcert.bounds.rounding import SAFETY, U, gamma, mul_up, sum_up, up
 from lipcert.bounds.rules.convolution import row_times_column
 from lipcert.errors import InputError
-from lipcert.nn.derived import Built, Derived
+from lipcert.nn.blocks import Residual
+from lipcert.nn.derived import Built, Derived, convolution_with, linear_with
 from lipcert.nn.elementwise import EXACT, require_elementwise
 from lipcert.types import Shape
 
@@ -85,6 +86,12 @@ class PotentialLinear(Potential):
         """As they are."""
         return values
 
+    def plain(self) -> nn.Module:
+        """x + (−WᵀΛ) σ(Wx + b), two dense layers in a residual block."""
+        weight, steps = self.weights()
+        into, back = linear_with(weight, self.bias), linear_with(-weight.T * steps, None)
+        return Residual(into, self.activation, back)
+
     def extra_repr(self) -> str:
         """Shown by print."""
         return f"{self.features}, {self.inner}"
@@ -118,6 +125,14 @@ class PotentialConv2d(Potential):
     def channels(self, values: Tensor) -> Tensor:
         """(inner, 1, 1)."""
         return values[:, None, None]
+
+    def plain(self) -> nn.Module:
+        """The same with convolutions: Wᵀ has the kernels of W, turned around."""
+        weight, steps = self.weights()
+        into = convolution_with(weight, self.bias)
+        turned = -(weight * steps[:, None, None, None]).transpose(0, 1).flip(2, 3)
+        back = convolution_with(turned, None)
+        return Residual(into, self.activation, back)
 
     def geometry(self, shape: Shape) -> Geometry:
         """Of the convolution W."""

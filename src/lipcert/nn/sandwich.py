@@ -31,7 +31,7 @@ from lipcert.bounds.fourier import largest_norm_upper, real_matrix
 from lipcert.bounds.memory import remembered
 from lipcert.bounds.rounding import SAFETY, U, gamma, ldexp_up, mul_up, sum_up
 from lipcert.errors import InputError
-from lipcert.nn.derived import Built, Derived
+from lipcert.nn.derived import Built, Derived, linear_with
 from lipcert.nn.elementwise import EXACT, require_elementwise
 from lipcert.types import Shape
 
@@ -98,6 +98,11 @@ class SandwichLinear(_Sandwich):
         """W₂ σ(W₁x + b)."""
         outer, inner = self.weights()
         return F.linear(self.activation(F.linear(x, inner, self.bias)), outer)
+
+    def plain(self) -> nn.Module:
+        """Two dense layers with the activation between them."""
+        outer, inner = self.weights()
+        return nn.Sequential(linear_with(inner, self.bias), self.activation, linear_with(outer, None))
 
     def extra_repr(self) -> str:
         """Shown by print."""

@@ -1,0 +1,33 @@
+"""Models for where lipcert is not: ordinary torch layers with the same outputs."""
+
+from __future__ import annotations
+
+import copy
+
+from torch import nn
+
+from lipcert.nn.derived import Derived
+
+
+def plain(model: nn.Module) -> nn.Module:
+    """A copy in evaluation mode in which derived layers that collapse are ordinary ones.
+
+    AOL and normalised heads become nn.Linear or nn.Conv2d, CPL and SLL two of them in a residual block, dense
+    Sandwich layers two with an activation between. SOC and convolutional Sandwich layers have no small
+    kernel: they stay, and keep their weights. Certify the model, not the copy, whose bounds would multiply.
+
+    Example:
+        >>> from lipcert.nn import AOLLinear
+        >>> plain(nn.Sequential(AOLLinear(4, 2)))
+        Sequential(
+          (0): Linear(in_features=4, out_features=2, bias=True)
+        )
+    """
+    found = copy.deepcopy(model).eval()
+    if isinstance(found, Derived):
+        return found.plain()
+    for path, module in list(found.named_modules()):
+        if isinstance(module, Derived):
+            parent, _, name = path.rpartition(".")
+            setattr(found.get_submodule(parent), name, module.plain())
+    return found.eval()
