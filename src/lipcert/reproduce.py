@@ -13,7 +13,7 @@ from rich.table import Table
 from lipcert.atomic import write_json
 from lipcert.errors import InputError
 from lipcert.recipes import read_recipe
-from lipcert.report.moons import moons_figure, slack_figure, teaser_figure
+from lipcert.report.moons import moons_figure, slack_figure, soc_figure, teaser_figure
 from lipcert.report.rows import Row, row_of
 from lipcert.report.tables import rich_table
 from lipcert.train.rundir import RunDirectory
@@ -62,6 +62,12 @@ REPRODUCTIONS = {
             "Slack figure of the supplement: p = 0.375, 0.125, 0.005, 0.00005 (printed 0.75 … 0.0001)",
             tuple(f"moons-slack-{p}" for p in ("0.375", "0.125", "0.005", "0.00005")),
             slack_figure,
+        ),
+        Reproduction(
+            "moons-soc",
+            "SOC figure of the supplement: 3, 7, 25 orthogonal layers, γ = 0, 0.3, 1, beside CLL",
+            (*(f"moons-soc-{d}-{g}" for g in ("0", "0.3", "1") for d in (3, 7, 25)), "moons-cll"),
+            soc_figure,
         ),
         Reproduction(
             "moons-teaser",

@@ -13,7 +13,7 @@ from lipcert.nn.pad_channels import PadChannels
 from lipcert.nn.sandwich import SandwichConv2d, SandwichLinear
 from lipcert.nn.scale import Scale
 from lipcert.nn.sll import SLLConv2d, SLLLinear
-from lipcert.nn.soc import SOCConv2d
+from lipcert.nn.soc import SOCConv2d, SOCLinear
 from lipcert.nn.standardise import Standardise
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "SLLConv2d",
     "SLLLinear",
     "SOCConv2d",
+    "SOCLinear",
     "SandwichConv2d",
     "SandwichLinear",
     "Scale",

@@ -10,17 +10,14 @@ bound holds for any stride, dilation and image, with zero or circular padding.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from lipcert.bounds import rule
-from lipcert.bounds.rules.convolution import ConvRule
-from lipcert.bounds.rules.linear import LinearRule
-from lipcert.nn.convolutional import DerivedConv2d
-from lipcert.nn.derived import Built, Derived, linear_with
+from lipcert.nn.convolutional import DerivedConv2d, DerivedConvRule
+from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
+from lipcert.nn.derived import Built
 
 
 def aol_dense(p: Tensor) -> Tensor:
@@ -46,38 +43,12 @@ def _inverse_root(sums: Tensor) -> Tensor:
     return torch.where(sums > 0, torch.where(sums > 0, sums, 1.0).rsqrt(), 0.0)
 
 
-class AOLLinear(Derived):
-    """`aol_dense` of the raw weights, then x ↦ Wx + b."""
-
-    sources = ("raw",)
-
-    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
-        super().__init__()
-        plain = nn.Linear(in_features, out_features, bias)
-        self.in_features, self.out_features = in_features, out_features
-        self.raw, self.bias = nn.Parameter(torch.empty_like(plain.weight)), plain.bias
-        nn.init.orthogonal_(self.raw)
+class AOLLinear(DerivedLinear):
+    """`aol_dense` of the raw weights."""
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """W."""
         return (aol_dense(sources[0]),)
-
-    @property
-    def weight(self) -> Tensor:
-        """What is executed."""
-        return self.weights()[0]
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Wx + b."""
-        return F.linear(x, self.weight, self.bias)
-
-    def plain(self) -> nn.Module:
-        """nn.Linear."""
-        return linear_with(self.weight, self.bias)
-
-    def extra_repr(self) -> str:
-        """Shown by print."""
-        return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
 
 
 class AOLConv2d(DerivedConv2d):
@@ -95,12 +66,8 @@ class AOLConv2d(DerivedConv2d):
         lambda: (AOLLinear(3, 8, bias=False), (3,)),
     ],
 )
-class AOLLinearRule(Built, LinearRule):
-    """The norm of the matrix that is executed."""
-
-    def products(self, module: Any) -> int:
-        """One more rounding, that of the weight itself."""
-        return super().products(module) + 1
+class AOLLinearRule(Built, DerivedLinearRule):
+    """At most 1."""
 
 
 @rule(
@@ -112,9 +79,5 @@ class AOLLinearRule(Built, LinearRule):
         lambda: (AOLConv2d(2, 3, 3, padding=1), (2, 1, 1)),
     ],
 )
-class AOLConvRule(Built, ConvRule):
-    """The norm of the convolution that is executed."""
-
-    def products(self, module: Any) -> int:
-        """One more rounding, that of the weight itself."""
-        return super().products(module) + 1
+class AOLConvRule(Built, DerivedConvRule):
+    """At most 1."""

@@ -1,4 +1,4 @@
-"""What derived convolutions share: the arguments of nn.Conv2d, and an orthogonal start."""
+"""What derived convolutions share: the arguments of nn.Conv2d, an orthogonal start, and the bound of one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from lipcert.bounds.rules.convolution import ConvRule
 from lipcert.errors import InputError
 from lipcert.nn.derived import Derived, filled
 
@@ -90,6 +91,14 @@ class DerivedConv2d(Derived):
             f"padding={self.padding}, dilation={self.dilation}, bias={self.bias is not None}, "
             f"padding_mode={self.padding_mode}"
         )
+
+
+class DerivedConvRule(ConvRule):
+    """The norm of the convolution that is executed."""
+
+    def products(self, module: Any) -> int:
+        """One more rounding, that of the kernels themselves."""
+        return super().products(module) + 1
 
 
 @torch.no_grad()

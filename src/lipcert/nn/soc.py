@@ -28,6 +28,7 @@ from lipcert.bounds.linear_map import first_vector
 from lipcert.bounds.rounding import SAFETY, gamma, sqrt_up, up
 from lipcert.bounds.rules.convolution import row_times_column
 from lipcert.errors import InputError
+from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
 from lipcert.nn.derived import Built, Derived
 from lipcert.types import Shape
 
@@ -128,6 +129,23 @@ class SOCConv2d(Derived):
         """Shown by print."""
         channels = f"{self.in_channels}, {self.out_channels}"
         return f"{channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+
+
+class SOCLinear(DerivedLinear):
+    """The dense layer: the exponential of a skew-symmetric matrix, cut to the rows and columns it needs.
+
+    The whole exponential, not a few terms of it, so the exponent needs no scaling.
+    """
+
+    def first(self) -> Tensor:
+        """Of the larger side."""
+        side = max(self.in_features, self.out_features)
+        return torch.randn(side, side) / math.sqrt(side)
+
+    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
+        """W."""
+        (raw,) = sources
+        return (torch.linalg.matrix_exp(raw - raw.T)[: self.out_features, : self.in_features],)
 
 
 def unfoldings(kernels: Tensor) -> list[Tensor]:
@@ -238,3 +256,15 @@ def _geometry(module: SOCConv2d, shape: Shape) -> Geometry:
     size = (shape[-2] // module.stride, shape[-1] // module.stride)
     k, p = module.kernel_size, module.kernel_size // 2
     return Geometry(size, (k, k), (1, 1), ((p, p), (p, p)), (1, 1), 1, "zeros")
+
+
+@rule(
+    SOCLinear,
+    examples=[
+        lambda: (SOCLinear(4, 4), (4,)),
+        lambda: (SOCLinear(2, 5, bias=False), (2,)),
+        lambda: (SOCLinear(6, 3), (6,)),
+    ],
+)
+class SOCLinearRule(Built, DerivedLinearRule):
+    """1, but for the rounding of the exponential."""

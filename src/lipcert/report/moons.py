@@ -149,6 +149,35 @@ def slack_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
     return _save(figure, path)
 
 
+def soc_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
+    """A row a γ, a column a depth; runs of another loss in a column of their own."""
+    places = [_depth_and_gamma(run) for run in runs]
+    depths = sorted({place[0] for place in places if place})
+    gammas = sorted({place[1] for place in places if place})
+    figure, grid = _grid(len(gammas), len(depths) + 1)
+    others = iter(grid[:, -1])
+    for run, place in zip(runs, places, strict=True):
+        picture = Picture.of(run)
+        axes = next(others) if place is None else grid[gammas.index(place[1]), depths.index(place[0])]
+        draw_panel(axes, picture)
+        if place is None:
+            axes.set_title(LOSS_TITLES[picture.row["loss"]], fontsize=10)
+    for axes in others:
+        axes.axis("off")
+    for axes, depth in zip(grid[0], depths, strict=False):
+        axes.set_title(f"SOC, {depth} layers", fontsize=10)
+    for axes, gamma in zip(grid[:, 0], gammas, strict=True):
+        axes.set_ylabel(f"$\\gamma = {gamma:g}$", fontsize=10)
+    return _save(figure, path)
+
+
+def _depth_and_gamma(run: RunDirectory) -> tuple[int, float] | None:
+    """Of a run with certificate regularisation."""
+    recipe = read_recipe(str(run.recipe))
+    gamma = recipe.loss.arguments.get("gamma")
+    return None if gamma is None else (int(recipe.model.arguments["depth"]), float(gamma))
+
+
 def teaser_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
     """A column a loss: the classifier, and its outputs below."""
     pictures = [Picture.of(run) for run in runs]
