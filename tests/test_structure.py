@@ -26,6 +26,7 @@ ORDER = [
     "models",
     "data",
     "evaluation",
+    "local_bound",
     "certificate",
     "certificate_file",
     "certified_samples",

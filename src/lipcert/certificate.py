@@ -28,6 +28,7 @@ from lipcert.bounds.rounding import SAFETY, TINY, TINY_ROOT, U, gamma
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
 from lipcert.evaluation import FLOAT32, LONGEST, TINY32, Deployed, Evaluation, evaluate, plain
 from lipcert.hashing import tensors_sha256
+from lipcert.local_bound import Local, local_bound
 from lipcert.precision import refuse_reduced_precision
 from lipcert.shards import ALONE, Shard
 from lipcert.types import pairwise_distance
@@ -111,16 +112,28 @@ class Certifier:
         return self._head(plain(self._features, self._checked(x)))
 
     @torch.no_grad()
-    def __call__(self, x: Tensor, rounding: Rounding = "float64", batch_size: int = 4096) -> Certificate:
-        """Predictions and radii of a batch (B, ...), evaluated in float64."""
+    def __call__(
+        self,
+        x: Tensor,
+        rounding: Rounding = "float64",
+        batch_size: int = 4096,
+        local: float | None = None,
+    ) -> Certificate:
+        """Predictions and radii of a batch (B, ...), evaluated in float64.
+
+        With `local`, constants are those of the ball of that radius around each sample, where units that are
+        constant on it count for nothing; no radius is then above it.
+        """
         if rounding not in get_args(Rounding):
             raise InputError(f"rounding: expected one of {', '.join(get_args(Rounding))}, got {rounding!r}")
         if rounding == "float32" and not self._float32:
             raise InputError(
                 "rounding: float32 speaks of a network with float32 weights, this one has others"
             )
+        if local is not None and not (0 < local < math.inf and rounding != "float32"):
+            raise InputError(f"local: expected a radius > 0, and another rounding than float32, got {local}")
         x = self._checked(x)
-        parts = [self._batch(x[i : i + batch_size], rounding) for i in range(0, len(x), batch_size)]
+        parts = [self._batch(x[i : i + batch_size], rounding, local) for i in range(0, len(x), batch_size)]
         prediction, radius, rival = (torch.cat(column) for column in zip(*parts, strict=True))
         return Certificate(prediction, radius, rival, rounding)
 
@@ -139,7 +152,7 @@ class Certifier:
             raise InputError(f"x: expected floating-point inputs, got {x.dtype}")
         return x.detach().to("cpu", torch.float64)
 
-    def _batch(self, x: Tensor, rounding: Rounding) -> tuple[Tensor, Tensor, Tensor]:
+    def _batch(self, x: Tensor, rounding: Rounding, ball: float | None) -> tuple[Tensor, Tensor, Tensor]:
         if rounding == "ignored":
             at_x = Evaluation(plain(self._features, x), x.new_zeros(len(x)))
         else:
@@ -147,12 +160,17 @@ class Certifier:
         logits = self._head(at_x.features)  # (B, N)
         top = logits.argmax(dim=1)  # (B,)
         margin, constants = self._head.margin(logits, top), self.pairs[top]  # (B, N)
+        if ball is not None:
+            local = local_bound(self._features, self.bound, x, ball)
+            constants = torch.minimum(constants, self._head.local_constants(local, top))
         if rounding != "ignored":
             margin = margin - self._head.margin_error(at_x, top, margin)
         if at_x.deployed is not None:
             lost, growing = self._head.float32_error(at_x, at_x.deployed, top)
             margin, constants = margin - lost, constants + growing
         radius, rival = _radius(margin, constants, top)
+        if ball is not None:
+            radius = radius.clamp_max(ball)
         finite = torch.isfinite(logits).all(dim=1)
         radius = torch.where(finite & torch.isfinite(x).flatten(1).all(dim=1), radius, 0.0)
         return torch.where(finite, top, -1), radius, rival
@@ -267,6 +285,13 @@ class _Head:
         lost = spread * a + unit * (self._sizes(at_x.features, top) + lengths * (at_x.error[:, None] + a))
         growing = spread * b + unit * lengths * (deployed.lipschitz + b)
         return SAFETY * (lost + underflow), SAFETY * growing
+
+    def local_constants(self, local: Local, top: Tensor) -> Tensor:
+        """K_ij of every sample's ball for i = top, from the features that move there: (B, N)."""
+        moving = local.active if local.active.shape[1] == self.length else local.active.new_ones(())
+        squares = [((self.rows[top] - row) ** 2 * moving).sum(1) for row in self.rows]
+        spread = torch.stack(squares, dim=1).sqrt() * (1 + (self.length + 16) * U)
+        return (spread + self.length * TINY_ROOT) * local.constant[:, None] * (1 + 4 * U)
 
     @property
     def length(self) -> int:

@@ -91,6 +91,30 @@ def gram_upper(gram: Tensor, terms: int, absolute: float, floor: float = 0.0) ->
     return up(shift + up(SAFETY * error))
 
 
+def gram_uppers(gram: Tensor, terms: int, absolute: Tensor) -> Tensor:
+    """As `gram_upper`, for every matrix of the batch: (F,)."""
+    n = gram.shape[-1]
+    gram = gram.tril() + gram.tril(-1).mT
+    top = torch.linalg.eigvalsh(gram)[:, -1].clamp_min(0.0)
+    margin = torch.full_like(top, 8 * n * U)
+    while True:
+        shift = top * (1 + margin) + TINY
+        shifted = -gram
+        shifted.diagonal(dim1=-2, dim2=-1).add_(shift[:, None])
+        factor, failed = torch.linalg.cholesky_ex(shifted)
+        if not failed.any():
+            break
+        margin = torch.where(failed != 0, 8 * margin, margin)
+    error = (
+        _row_sums(shifted, factor).amax(-1)
+        + gamma(n + 2) * torch.linalg.vector_norm(factor, dim=(-2, -1)) ** 2
+        + gamma(terms + 2) * absolute
+        + 4 * U * shift
+        + n * (terms + n + 4) * TINY
+    )
+    return torch.nextafter(shift + SAFETY * error, shift.new_tensor(torch.inf))
+
+
 def _factorise(gram: Tensor, floor: float) -> tuple[float, Tensor, Tensor]:
     """A shift c just above every λ_max, the Cholesky factors of cI − gram, and cI − gram."""
     # Where there is a floor, it is tried first: most of a long batch lies below it.
@@ -111,6 +135,11 @@ def _factorise(gram: Tensor, floor: float) -> tuple[float, Tensor, Tensor]:
 
 def _residual(shifted: Tensor, factor: Tensor) -> float:
     """‖shifted − factor·factorᵀ‖_∞, the largest of the batch."""
+    return float(_row_sums(shifted, factor).max())
+
+
+def _row_sums(shifted: Tensor, factor: Tensor) -> Tensor:
+    """Of |shifted − factor·factorᵀ|: (F, n)."""
     n, side = factor.shape[-1], _BLOCK if len(factor) == 1 else _BATCH_BLOCK
     sums = factor.new_zeros(factor.shape[:-1])  # (F, n) of absolute values, row by row
     for i in range(0, n, side):
@@ -122,7 +151,7 @@ def _residual(shifted: Tensor, factor: Tensor) -> float:
             sums[:, rows] += block.sum(-1)
             if j < i:
                 sums[:, columns] += block.sum(-2)
-    return float(sums.max())
+    return sums
 
 
 def _symmetric_abs(x: Tensor) -> Tensor:

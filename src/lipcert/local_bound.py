@@ -1,0 +1,139 @@
+r"""Bounds that hold on a ball around each sample: units that are constant there drop out.
+
+Huang, Zhang, Shi, Kolter, Anandkumar. Training Certifiably Robust Neural Networks with Efficient Local
+Lipschitz Bounds. NeurIPS 2021.
+
+On the ball of radius r around x, what enters a layer moves by at most $D = Kr$, K the constant so far. A unit
+with weights w that is followed by a ReLU stays at zero if $z + \|w\|D \le 0$ (and a clipped one at its top).
+Its row of this matrix and its column of the next then count for nothing:
+
+$$ K \leftarrow K \cdot \|M_{out} W M_{in}\|_2 $$
+
+with the proved norm of every sample's own masked matrix. Convolutions keep their global norm, but the pixels
+that are constant after them leave the next dense layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.bounds.cholesky import gram_uppers, scale_to_one
+from lipcert.bounds.contract import plain_type
+from lipcert.bounds.graph import Program, Step
+from lipcert.bounds.proof import Bound
+from lipcert.bounds.rounding import SAFETY, U, gamma
+from lipcert.bounds.rules.linear import LinearRule
+from lipcert.bounds.rules.shapes import Permute, Reshape
+from lipcert.errors import InputError
+
+# Sides of masked Gram matrices that are proved sample by sample, and numbers in those made at once.
+_LARGEST_SIDE = 1024
+_CHUNK = 1 << 25
+
+_MOVES = (nn.Flatten, nn.Unflatten, nn.Identity, Permute, Reshape)
+
+
+@dataclass(frozen=True)
+class Local:
+    """On each sample's ball: the constant of the features, and which of them move."""
+
+    constant: Tensor  # (B,), from above
+    active: Tensor  # (B, D), 1 or 0
+
+
+@dataclass(frozen=True)
+class _Here:
+    """What is known between two layers; the first dimension is the batch."""
+
+    value: Tensor
+    error: Tensor  # (B,) of the value, by rounding
+    constant: Tensor  # (B,) of everything so far, on the ball
+    active: Tensor  # of the value's shape: 0 where it is constant on the ball
+
+
+def local_bound(program: Program, bound: Bound, x: Tensor, radius: float) -> Local:
+    """Of the features of a sequence of layers, in float64, on balls of this radius."""
+    if any(len(step.inputs) != 1 for step in program.steps):
+        raise InputError("local: a local bound needs a model that is one sequence of layers")
+    ones = x.new_ones(len(x))
+    here = _Here(x, 0 * ones, ones, torch.ones_like(x))
+    following = [step.module for step in program.steps[1:]] + [nn.Identity()]
+    for step, after, layer in zip(program.steps, following, bound.layers, strict=True):
+        here = _advance(step, after, layer.upper, here, radius)
+    return Local(here.constant, here.active.flatten(1))
+
+
+def _advance(step: Step, after: nn.Module, upper: float, before: _Here, radius: float) -> _Here:
+    output = step.module.forward(before.value)
+    roundoff = step.rule.roundoff(step.module, [before.value], output)
+    error = SAFETY * (upper * before.error + roundoff)
+    active = _carried(step.module, before.active, output)
+    edges = constant_beyond(after)
+    if edges is not None:
+        column = (-1, *[1] * (output.ndim - 1))
+        distance = SAFETY * (before.constant * radius).view(column)
+        slack = reach(step, upper, before.active, output) * distance + error.view(column)
+        low, high = edges
+        active = torch.where((output + slack <= low) | (output - slack >= high), 0.0, active)
+    norm = masked_norm(step, upper, before.active, active)
+    return _Here(output, error, before.constant * norm * (1 + 4 * U), active)
+
+
+def constant_beyond(module: nn.Module) -> tuple[float, float] | None:
+    """Inputs up to the first and from the second number on give the same output; None if there are none."""
+    kind = plain_type(module)
+    if kind is nn.ReLU:
+        return 0.0, torch.inf
+    if kind in (nn.ReLU6, nn.Hardtanh):
+        return float(module.min_val), float(module.max_val)  # type: ignore[arg-type]
+    return None
+
+
+def _carried(module: nn.Module, active: Tensor, output: Tensor) -> Tensor:
+    """What of the output moves: what did before, if the layer only moves entries or acts on single ones."""
+    if plain_type(module) in _MOVES:
+        moved: Tensor = module.forward(active)
+        return moved
+    return active if constant_beyond(module) is not None else torch.ones_like(output)
+
+
+def reach(step: Step, upper: float, active: Tensor, output: Tensor) -> Tensor:
+    """How far every unit can move when the input moves by 1, from above; it broadcasts to the output."""
+    module: Any = step.module
+    if isinstance(step.rule, LinearRule) and output.ndim == 2:
+        weight: Tensor = module.weight
+        return SAFETY * (active @ (weight * weight).T).sqrt() + upper * gamma(8)
+    if plain_type(module) is nn.Conv2d:
+        # Padding that repeats pixels may add up all weights of a kernel on one of them.
+        order = 2 if module.padding_mode == "zeros" else 1
+        length: Tensor = torch.linalg.vector_norm(module.weight.flatten(1), ord=order, dim=1)
+        return (SAFETY * length + upper * gamma(8))[:, None, None]
+    return output.new_full((1,) * output.ndim, upper)  # no unit moves farther than all together
+
+
+def masked_norm(step: Step, upper: float, before: Tensor, after: Tensor) -> Tensor:
+    """‖M_out W M_in‖ of every sample, proved; the global norm where the layer is not dense."""
+    whole = after.new_full((len(after),), upper)
+    if not isinstance(step.rule, LinearRule) or after.ndim != 2:
+        return whole
+    module: Any = step.module
+    weight, exponent = scale_to_one(module.weight.detach())
+    if weight is None or min(weight.shape) > _LARGEST_SIDE:
+        return whole
+    parts = max(1, _CHUNK // weight.numel())
+    starts = range(0, len(after), parts)
+    found = [_norms(weight, after[i : i + parts], before[i : i + parts]) for i in starts]
+    return (torch.cat(found) * 2.0**exponent * (1 + 4 * U)).clamp_max(upper)
+
+
+def _norms(weight: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Of a matrix with entries at most 1, without some rows and columns: (B,)."""
+    a = weight * rows[:, :, None] * columns[:, None, :]  # (B, n, m)
+    a = a if weight.shape[0] <= weight.shape[1] else a.mT
+    absolute = SAFETY * torch.linalg.vector_norm(a, dim=(1, 2)) ** 2
+    squares = gram_uppers(a @ a.mT, terms=a.shape[2], absolute=absolute)
+    return torch.nextafter(squares.sqrt(), squares.new_tensor(torch.inf))

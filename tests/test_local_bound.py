@@ -1,0 +1,138 @@
+"""Local bounds: never above the global ones, and no point of the ball breaks them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import lipcert
+from lipcert import InputError
+from lipcert.bounds.cholesky import gram_uppers
+from lipcert.bounds.graph import trace
+from lipcert.bounds.proof import prove
+from lipcert.local_bound import local_bound
+from lipcert.nn import MinMax, Residual
+
+
+def clipped(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Linear(4, 16),
+        nn.ReLU(),
+        nn.Linear(16, 12),
+        nn.ReLU6(),
+        nn.Linear(12, 8),
+        nn.ReLU(),
+        nn.Linear(8, 3),
+    )
+
+
+def convolutional(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(
+        nn.Conv2d(1, 3, 3, padding=1, padding_mode="replicate" if seed % 2 else "zeros"),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(48, 10),
+        nn.Hardtanh(),
+        nn.Linear(10, 3),
+    )
+
+
+CASES = {"dense": (clipped, (4,)), "convolutional": (convolutional, (1, 4, 4))}
+
+
+def on_ball(x: Tensor, radius: float, many: int) -> Tensor:
+    """(many, B, …) points of every sample's ball, half of them on its border."""
+    step = torch.randn(many, *x.shape, dtype=x.dtype)
+    length = step.flatten(2).norm(dim=2)
+    size = radius * torch.rand(many, len(x), dtype=x.dtype).pow(0.25)
+    size[::2] = radius
+    return x + step * (size / length).view(many, len(x), *[1] * (x.ndim - 1))
+
+
+@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize("seed", range(8))
+@torch.no_grad()
+def test_no_pair_of_points_of_a_ball_beats_its_bound(kind: str, seed: int) -> None:
+    make, shape = CASES[kind]
+    model, radius = make(seed).double(), 0.3
+    x = torch.randn(12, *shape, dtype=torch.float64)
+    program, _ = trace(model, shape).split_head()
+    bound = prove(program)
+    local = local_bound(program, bound, x, radius)
+    features = model[:-1]
+    points = on_ball(x, radius, 400)
+    values = features(points.flatten(0, 1)).view(400, 12, -1)
+    moved = (values[:200] - values[200:]).norm(dim=2)
+    distance = (points[:200] - points[200:]).flatten(2).norm(dim=2)
+    assert (moved <= local.constant * distance * (1 + 1e-12)).all()
+    assert (local.constant <= bound.value).all()
+    still = local.active == 0
+    assert ((values - features(x)).abs().amax(0)[still] == 0).all()
+    assert still.any() or kind == "convolutional"
+    assert (local.constant < 0.999 * bound.value).any()
+
+
+@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize("seed", range(4))
+def test_certificates_grow_and_hold(kind: str, seed: int) -> None:
+    make, shape = CASES[kind]
+    model = make(seed)
+    x = torch.randn(64, *shape)
+    certifier = lipcert.certifier(model, shape)
+    everywhere = certifier(x)
+    ball = 1.2 * float(everywhere.radius.median())
+    here = certifier(x, local=ball)
+    assert (here.radius >= everywhere.radius.clamp_max(ball) * (1 - 1e-12)).all()
+    assert (here.radius <= ball).all()
+    assert (here.radius > everywhere.radius).any()
+    model = model.double()
+    points = x.double() + (on_ball(torch.zeros_like(x.double()), 1.0, 400)) * (
+        0.9999 * here.radius.view(-1, *[1] * len(shape))
+    )
+    with torch.no_grad():
+        found = model(points.flatten(0, 1)).argmax(1).view(400, 64)
+    assert (found == here.prediction).all()
+
+
+def test_a_large_ball_is_the_global_bound() -> None:
+    model, x = clipped(0), torch.randn(8, 4)
+    certifier = lipcert.certifier(model, (4,))
+    assert torch.equal(certifier(x, local=1e6).radius, certifier(x).radius)
+
+
+def test_activations_without_constant_parts_keep_the_global_bound() -> None:
+    model, x = nn.Sequential(nn.Linear(4, 8), MinMax(), nn.Linear(8, 3)), torch.randn(8, 4)
+    certifier = lipcert.certifier(model, (4,))
+    ball = float(certifier(x).radius.max())
+    torch.testing.assert_close(certifier(x, local=ball).radius, certifier(x).radius)
+
+
+@pytest.mark.parametrize("local", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_bad_radius_is_named(local: float) -> None:
+    with pytest.raises(InputError, match="local"):
+        lipcert.certifier(clipped(0), (4,))(torch.randn(2, 4), local=local)
+
+
+def test_what_has_no_local_bound_is_named() -> None:
+    x = torch.randn(2, 4)
+    with pytest.raises(InputError, match="float32"):
+        lipcert.certifier(clipped(0), (4,))(x, rounding="float32", local=0.1)
+    model = nn.Sequential(Residual(nn.Linear(4, 4), nn.ReLU()), nn.Linear(4, 2))
+    with pytest.raises(InputError, match="sequence"):
+        lipcert.certifier(model, (4,))(x, local=0.1)
+
+
+def test_the_bounds_of_a_batch_are_those_of_its_matrices() -> None:
+    a = (
+        torch.rand(20, 6, 9, dtype=torch.float64)
+        * torch.logspace(-8, 0, 20, dtype=torch.float64)[:, None, None]
+    )
+    a[3] = 0
+    a[4, 2:] = 0
+    found = gram_uppers(a @ a.mT, terms=9, absolute=a.norm(dim=(1, 2)) ** 2)
+    truth = torch.linalg.matrix_norm(a, 2) ** 2
+    assert (found >= truth * (1 - 1e-15)).all()
+    assert (found <= truth * (1 + 1e-9) + 1e-290).all()
