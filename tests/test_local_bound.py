@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 import lipcert
-from lipcert import InputError
+from lipcert import Bounded, InputError
 from lipcert.bounds.cholesky import gram_uppers
 from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import prove
 from lipcert.local_bound import local_bound
+from lipcert.losses import CLL
 from lipcert.nn import MinMax, Residual
+from lipcert.recipes import execute, read_recipe
 
 
 def clipped(seed: int) -> nn.Module:
@@ -136,3 +140,33 @@ def test_the_bounds_of_a_batch_are_those_of_its_matrices() -> None:
     truth = torch.linalg.matrix_norm(a, 2) ** 2
     assert (found >= truth * (1 - 1e-15)).all()
     assert (found <= truth * (1 + 1e-9) + 1e-290).all()
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_the_training_estimate_is_below_the_proof_and_close(kind: str) -> None:
+    make, shape = CASES[kind]
+    model, x = make(0).double(), torch.randn(32, *shape, dtype=torch.float64)
+    bounded = Bounded(model, shape, local=0.3)
+    bounded.converge()
+    logits, lip = bounded.eval()(x)
+    torch.testing.assert_close(logits, model(x))
+    program, _ = trace(model, shape).split_head()
+    proof = local_bound(program, prove(program), x, 0.3)
+    assert lip.features.shape == (32,)
+    assert (lip.features <= proof.constant * (1 + 1e-9)).all()
+    assert float((lip.features / proof.constant).median()) > 0.97
+    loss = CLL(eps=0.3, slack=0.1, lam=1e-3, detach_constant=False)
+    (loss(logits, torch.zeros(32, dtype=torch.long), lip).mean() + loss.penalty(lip)).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_training_with_local_constants(tmp_path: Path) -> None:
+    changes = ["train.local=0.15", "loss={name: gloro, eps: 0.15}", "schedule.loss.slack=null"]
+    run = execute(read_recipe("moons-cll", "smoke", changes), tmp_path / "run")
+    assert run.certificate.is_file()
+
+
+@pytest.mark.parametrize("local", [0.0, -1.0, float("nan")])
+def test_a_bad_radius_in_training_is_named(local: float) -> None:
+    with pytest.raises(InputError, match="local"):
+        Bounded(clipped(0), (4,), local=local)

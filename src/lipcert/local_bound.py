@@ -21,20 +21,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lipcert.bounds.ball import carried, constant_beyond, reach, refuse_branches
 from lipcert.bounds.cholesky import gram_uppers, scale_to_one
-from lipcert.bounds.contract import plain_type
 from lipcert.bounds.graph import Program, Step
 from lipcert.bounds.proof import Bound
-from lipcert.bounds.rounding import SAFETY, U, gamma
+from lipcert.bounds.rounding import SAFETY, U
 from lipcert.bounds.rules.linear import LinearRule
-from lipcert.bounds.rules.shapes import Permute, Reshape
-from lipcert.errors import InputError
 
 # Sides of masked Gram matrices that are proved sample by sample, and numbers in those made at once.
 _LARGEST_SIDE = 1024
 _CHUNK = 1 << 25
-
-_MOVES = (nn.Flatten, nn.Unflatten, nn.Identity, Permute, Reshape)
 
 
 @dataclass(frozen=True)
@@ -57,8 +53,7 @@ class _Here:
 
 def local_bound(program: Program, bound: Bound, x: Tensor, radius: float) -> Local:
     """Of the features of a sequence of layers, in float64, on balls of this radius."""
-    if any(len(step.inputs) != 1 for step in program.steps):
-        raise InputError("local: a local bound needs a model that is one sequence of layers")
+    refuse_branches(program)
     ones = x.new_ones(len(x))
     here = _Here(x, 0 * ones, ones, torch.ones_like(x))
     following = [step.module for step in program.steps[1:]] + [nn.Identity()]
@@ -71,7 +66,7 @@ def _advance(step: Step, after: nn.Module, upper: float, before: _Here, radius: 
     output = step.module.forward(before.value)
     roundoff = step.rule.roundoff(step.module, [before.value], output)
     error = SAFETY * (upper * before.error + roundoff)
-    active = _carried(step.module, before.active, output)
+    active = carried(step.module, before.active, output)
     edges = constant_beyond(after)
     if edges is not None:
         column = (-1, *[1] * (output.ndim - 1))
@@ -81,38 +76,6 @@ def _advance(step: Step, after: nn.Module, upper: float, before: _Here, radius: 
         active = torch.where((output + slack <= low) | (output - slack >= high), 0.0, active)
     norm = masked_norm(step, upper, before.active, active)
     return _Here(output, error, before.constant * norm * (1 + 4 * U), active)
-
-
-def constant_beyond(module: nn.Module) -> tuple[float, float] | None:
-    """Inputs up to the first and from the second number on give the same output; None if there are none."""
-    kind = plain_type(module)
-    if kind is nn.ReLU:
-        return 0.0, torch.inf
-    if kind in (nn.ReLU6, nn.Hardtanh):
-        return float(module.min_val), float(module.max_val)  # type: ignore[arg-type]
-    return None
-
-
-def _carried(module: nn.Module, active: Tensor, output: Tensor) -> Tensor:
-    """What of the output moves: what did before, if the layer only moves entries or acts on single ones."""
-    if plain_type(module) in _MOVES:
-        moved: Tensor = module.forward(active)
-        return moved
-    return active if constant_beyond(module) is not None else torch.ones_like(output)
-
-
-def reach(step: Step, upper: float, active: Tensor, output: Tensor) -> Tensor:
-    """How far every unit can move when the input moves by 1, from above; it broadcasts to the output."""
-    module: Any = step.module
-    if isinstance(step.rule, LinearRule) and output.ndim == 2:
-        weight: Tensor = module.weight
-        return SAFETY * (active @ (weight * weight).T).sqrt() + upper * gamma(8)
-    if plain_type(module) is nn.Conv2d:
-        # Padding that repeats pixels may add up all weights of a kernel on one of them.
-        order = 2 if module.padding_mode == "zeros" else 1
-        length: Tensor = torch.linalg.vector_norm(module.weight.flatten(1), ord=order, dim=1)
-        return (SAFETY * length + upper * gamma(8))[:, None, None]
-    return output.new_full((1,) * output.ndim, upper)  # no unit moves farther than all together
 
 
 def masked_norm(step: Step, upper: float, before: Tensor, after: Tensor) -> Tensor:

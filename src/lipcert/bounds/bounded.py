@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
 from collections.abc import Sequence
 
@@ -11,7 +12,8 @@ from torch import Tensor, nn
 
 from lipcert.bounds.graph import Program, trace
 from lipcert.bounds.linear_map import first_vector
-from lipcert.errors import LipcertWarning, UnknownBoundError
+from lipcert.bounds.local_estimate import local_estimate
+from lipcert.errors import InputError, LipcertWarning, UnknownBoundError
 from lipcert.types import PairLip
 
 # Iterations before the first step: a cold start is low.
@@ -22,7 +24,8 @@ class Bounded(nn.Module):
     """x ↦ (logits, PairLip) for training; the constants are estimates, see `bounds.upper` for proofs.
 
     The model is left untouched: the vectors that stand for the norms are buffers here, one a linear layer.
-    In training mode every forward improves them by `iterations` products with WᵀW, without gradient.
+    In training mode every forward improves them by `iterations` products with WᵀW, without gradient. With
+    `local` the constants are those of balls of that radius, one a sample.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3))
@@ -31,8 +34,17 @@ class Bounded(nn.Module):
         (torch.Size([5, 3]), torch.Size([]), torch.Size([3, 4]))
     """
 
-    def __init__(self, model: nn.Module, input_shape: Sequence[int], iterations: int = 5) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        input_shape: Sequence[int],
+        iterations: int = 5,
+        local: float | None = None,
+    ) -> None:
         super().__init__()
+        if local is not None and not 0 < local < math.inf:
+            raise InputError(f"local: expected a radius > 0, got {local}")
+        self.local = local
         self.model = model
         self.iterations = iterations
         program = trace(model, input_shape)
@@ -55,11 +67,22 @@ class Bounded(nn.Module):
 
     def forward(self, x: Tensor, iterate: bool = True) -> tuple[Tensor, PairLip]:
         """Logits (B, N) and their constants; `iterate=False` for further pieces of one batch."""
-        logits = binary_as_two(self.model(x))
+        if self.local is None:
+            logits = binary_as_two(self.model(x))
         with _full_precision(x.device.type):
             if self.training and iterate:
                 self.iterate(self.iterations)
-            return logits, self.lip()
+            if self.local is None:
+                return logits, self.lip()
+            return self._locally(x, self.local)
+
+    def _locally(self, x: Tensor, radius: float) -> tuple[Tensor, PairLip]:
+        """Logits and constants layer by layer, as the constants need the values between them."""
+        (head,) = self._head
+        vectors = {step.name: getattr(self, name) for step, name in self._linear}
+        features, constants = local_estimate(self._program, vectors, x, radius)
+        logits = features if head is None else head(features)
+        return binary_as_two(logits), PairLip(constants, self._head_rows())
 
     def lip(self) -> PairLip:
         """The constants at the present vectors, with gradients to the weights."""

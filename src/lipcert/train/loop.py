@@ -50,7 +50,7 @@ class _Training:
         device = fabric.device
         if device.type == "cpu":
             keep_freed_memory()
-        self.bounded = Bounded(plan.model, plan.train.input_shape, plan.iterations)
+        self.bounded = Bounded(plan.model, plan.train.input_shape, plan.iterations, plan.local)
         if plan.channels_last:
             plan.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.dtype = next(plan.model.parameters()).dtype

@@ -37,6 +37,7 @@ class Plan:
     accumulate: int = 1  # pieces of a batch that are computed one after the other
     clip: float | None = None  # largest norm of the gradient
     ema: float | None = None  # decay of the averaged weights
+    local: float | None = None  # constants of balls of this radius, a sample each
     iterations: int = 5  # products with WᵀW a step and layer, for the estimated constants
     channels_last: bool = False
     compile: bool = False

@@ -1,0 +1,55 @@
+"""What of a network can move when its input stays in a ball: shared by local estimates and local proofs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.bounds.contract import plain_type
+from lipcert.bounds.graph import Program, Step
+from lipcert.bounds.rounding import SAFETY, gamma
+from lipcert.bounds.rules.linear import LinearRule
+from lipcert.bounds.rules.shapes import Permute, Reshape
+from lipcert.errors import InputError
+
+_MOVES = (nn.Flatten, nn.Unflatten, nn.Identity, Permute, Reshape)
+
+
+def refuse_branches(program: Program) -> None:
+    """Raise unless every layer has one input."""
+    if any(len(step.inputs) != 1 for step in program.steps):
+        raise InputError("local: a local bound needs a model that is one sequence of layers")
+
+
+def constant_beyond(module: nn.Module) -> tuple[float, float] | None:
+    """Inputs up to the first and from the second number on give the same output; None if there are none."""
+    kind = plain_type(module)
+    if kind is nn.ReLU:
+        return 0.0, torch.inf
+    if kind in (nn.ReLU6, nn.Hardtanh):
+        return float(module.min_val), float(module.max_val)  # type: ignore[arg-type]
+    return None
+
+
+def carried(module: nn.Module, active: Tensor, output: Tensor) -> Tensor:
+    """What of the output moves: what did before, if the layer only moves entries or acts on single ones."""
+    if plain_type(module) in _MOVES:
+        moved: Tensor = module.forward(active)
+        return moved
+    return active if constant_beyond(module) is not None else torch.ones_like(output)
+
+
+def reach(step: Step, upper: Tensor | float, active: Tensor, output: Tensor) -> Tensor:
+    """How far every unit can move when the input moves by 1, from above; it broadcasts to the output."""
+    module: Any = step.module
+    if isinstance(step.rule, LinearRule) and output.ndim == 2:
+        weight: Tensor = module.weight
+        return SAFETY * (active @ (weight * weight).T).sqrt() + upper * gamma(8)
+    if plain_type(module) is nn.Conv2d:
+        # Padding that repeats pixels may add up all weights of a kernel on one of them.
+        order = 2 if module.padding_mode == "zeros" else 1
+        length: Tensor = torch.linalg.vector_norm(module.weight.flatten(1), ord=order, dim=1)
+        return (SAFETY * length + upper * gamma(8))[:, None, None]
+    return upper * output.new_ones((1,) * output.ndim)  # no unit moves farther than all together
