@@ -1,4 +1,4 @@
-"""The soft-constrained convolutional networks of the literature: plain layers, MinMax between them.
+"""The soft-constrained convolutional networks of the literature: plain layers, MinMax (or ReLU) between them.
 
 4C3F has four convolutions and three dense layers, the last of them the head, and so on. Their constants are
 held down by the loss alone. MinMax sorts adjacent channels (2k, 2k + 1). `width` scales all channels, `gain`
@@ -24,6 +24,10 @@ Convolution = tuple[int, int, int, int]
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 
 
+# ReLUs have constant parts, which local bounds make use of; MinMax keeps gradients from fading.
+ACTIVATIONS: dict[str, type[nn.Module]] = {"minmax": MinMax, "relu": nn.ReLU, "relu6": nn.ReLU6}
+
+
 @MODELS.register("4c3f", example={"num_classes": 3, "input_shape": (1, 8, 8), "width": 0.125})
 def c4f3(
     num_classes: int = 10,
@@ -31,6 +35,7 @@ def c4f3(
     width: float = 1.0,
     normalise: Statistics | None = None,
     gain: float = math.sqrt(2),
+    activation: str = "minmax",
 ) -> nn.Sequential:
     """Four convolutions, three dense layers, for CIFAR. `normalise`: means, stds.
 
@@ -39,7 +44,7 @@ def c4f3(
         2466858
     """
     convolutions = [(32, 3, 1, 1), (32, 4, 2, 1), (64, 3, 1, 1), (64, 4, 2, 1)]
-    return _network(convolutions, [512, 512], num_classes, input_shape, width, normalise, gain)
+    return _network(convolutions, [512, 512], num_classes, input_shape, width, normalise, gain, activation)
 
 
 @MODELS.register(
@@ -52,6 +57,7 @@ def c6f2(
     width: float = 1.0,
     normalise: Statistics | None = None,
     gain: float = math.sqrt(2),
+    activation: str = "minmax",
 ) -> nn.Sequential:
     """Six convolutions, two dense layers, for CIFAR. `normalise`: means, stds.
 
@@ -60,7 +66,9 @@ def c6f2(
         2250378
     """
     stages = [[(c, 3, 1, 1), (c, 3, 1, 1), (c, 4, 2, 1)] for c in (32, 64)]
-    return _network([*stages[0], *stages[1]], [512], num_classes, input_shape, width, normalise, gain)
+    return _network(
+        [*stages[0], *stages[1]], [512], num_classes, input_shape, width, normalise, gain, activation
+    )
 
 
 @MODELS.register("8c2f", example={"num_classes": 3, "input_shape": (1, 22, 22), "width": 0.0625})
@@ -70,6 +78,7 @@ def c8f2(
     width: float = 1.0,
     normalise: Statistics | None = None,
     gain: float = math.sqrt(2),
+    activation: str = "minmax",
 ) -> nn.Sequential:
     """Eight convolutions, two dense layers, for Tiny-ImageNet. `normalise`: means, stds.
 
@@ -79,7 +88,7 @@ def c8f2(
     """
     stages = [[(c, 3, 1, 1), (c, 3, 1, 1), (c, 4, 2, 0)] for c in (64, 128)]
     convolutions = [*stages[0], *stages[1], (256, 3, 1, 1), (256, 4, 2, 0)]
-    return _network(convolutions, [256], num_classes, input_shape, width, normalise, gain)
+    return _network(convolutions, [256], num_classes, input_shape, width, normalise, gain, activation)
 
 
 def _network(
@@ -90,7 +99,11 @@ def _network(
     width: float,
     normalise: Statistics | None,
     gain: float,
+    activation: str,
 ) -> nn.Sequential:
+    if activation not in ACTIVATIONS:
+        raise InputError(f"activation: expected one of {', '.join(ACTIVATIONS)}, got {activation!r}")
+    between = ACTIVATIONS[activation]
     if len(input_shape) != 3:
         raise InputError(f"input_shape: expected (channels, height, width), got {tuple(input_shape)}")
     if not 0 < width < math.inf:
@@ -99,7 +112,7 @@ def _network(
     layers: list[nn.Module] = []
     for outputs, kernel, stride, padding in convolutions:
         outputs = _scaled(outputs, width)
-        layers += [nn.Conv2d(channels, outputs, kernel, stride, padding), MinMax()]
+        layers += [nn.Conv2d(channels, outputs, kernel, stride, padding), between()]
         channels, size = outputs, [(n + 2 * padding - kernel) // stride + 1 for n in size]
         if min(size) < 1:
             raise InputError(f"input_shape: {tuple(input_shape)} is too small for this network")
@@ -108,7 +121,7 @@ def _network(
     layers.append(nn.Flatten())
     features = channels * math.prod(size)
     for outputs in (_scaled(n, width) for n in dense):
-        layers += [nn.Linear(features, outputs), MinMax()]
+        layers += [nn.Linear(features, outputs), between()]
         features = outputs
     return initialise(nn.Sequential(*layers, nn.Linear(features, num_classes)), gain)
 
