@@ -1,0 +1,134 @@
+"""Every layer against a plain one of the same shape, in training and in inference, and against its peers.
+
+64 → 64 channels, 3×3 kernels, 16×16 images, batch 64; dense layers of 1024, batch 64. Peers are found if they
+are installed (`pip install orthogonium deel-torchlip`). Writes results/layers.json.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+import torch
+from timing import interleaved, print_ratios
+from torch import Tensor, nn
+
+from lipcert.export import plain
+from lipcert.nn import (
+    AOLConv2d,
+    AOLLinear,
+    CPLConv2d,
+    CPLLinear,
+    LLNLinear,
+    SandwichConv2d,
+    SandwichLinear,
+    SLLConv2d,
+    SLLLinear,
+    SOCConv2d,
+    SOCLinear,
+)
+from results import write_table
+
+BATCH, CHANNELS, SIDE, FEATURES = 64, 64, 16, 1024
+
+CONVOLUTIONS: dict[str, Callable[[], nn.Module]] = {
+    "plain": lambda: nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1),
+    "AOL": lambda: AOLConv2d(CHANNELS, CHANNELS, 3, padding=1),
+    "SOC": lambda: SOCConv2d(CHANNELS, CHANNELS),
+    "CPL": lambda: CPLConv2d(CHANNELS, CHANNELS),
+    "SLL": lambda: SLLConv2d(CHANNELS, CHANNELS),
+    "Sandwich": lambda: SandwichConv2d(CHANNELS, CHANNELS),
+}
+DENSE: dict[str, Callable[[], nn.Module]] = {
+    "plain": lambda: nn.Linear(FEATURES, FEATURES),
+    "AOL": lambda: AOLLinear(FEATURES, FEATURES),
+    "SOC": lambda: SOCLinear(FEATURES, FEATURES),
+    "CPL": lambda: CPLLinear(FEATURES, FEATURES),
+    "SLL": lambda: SLLLinear(FEATURES, FEATURES),
+    "Sandwich": lambda: SandwichLinear(FEATURES, FEATURES),
+    "normalised head": lambda: LLNLinear(FEATURES, FEATURES),
+}
+
+
+def peer(path: str, name: str, *arguments: object, **settings: object) -> Callable[[], nn.Module] | None:
+    """A layer of a package that may not be there."""
+    try:
+        kind = getattr(importlib.import_module(path), name)
+    except ImportError:
+        return None
+    return lambda: kind(*arguments, **settings)
+
+
+_CONV = "orthogonium.layers.conv"
+PEER_CONVOLUTIONS = {
+    "AOL, orthogonium": peer(f"{_CONV}.AOL.aol", "AOLConv2D", CHANNELS, CHANNELS, 3, padding=1),
+    "SOC, orthogonium": peer(
+        f"{_CONV}.adaptiveSOC.fast_skew_ortho_conv", "FastSOC", CHANNELS, CHANNELS, 3, padding_mode="zeros"
+    ),
+    "SLL, orthogonium": peer(f"{_CONV}.SLL.sll_layer", "SDPBasedLipschitzResBlock", CHANNELS, 1),
+}
+PEER_DENSE = {
+    "SLL, orthogonium": peer(
+        f"{_CONV}.SLL.sll_layer", "SDPBasedLipschitzDense", FEATURES, FEATURES, FEATURES
+    ),
+    "normalised head, orthogonium": peer(
+        "orthogonium.layers.linear.ortho_linear", "UnitNormLinear", FEATURES, FEATURES
+    ),
+    "normalised head, deel-torchlip": peer("deel.torchlip", "FrobeniusLinear", FEATURES, FEATURES),
+}
+
+
+def training_step(layer: nn.Module, x: Tensor) -> Callable[[], None]:
+    """Forward and backward, to the weights and to the input."""
+    x = x.clone().requires_grad_()
+    layer.train()
+
+    def step() -> None:
+        layer.zero_grad()
+        x.grad = None
+        layer(x).sum().backward()
+
+    return step
+
+
+def inference(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:
+    layer.eval()
+
+    def call() -> Tensor:
+        with torch.no_grad():
+            found: Tensor = layer(x)
+        return found
+
+    return call
+
+
+def measure(kind: str, makers: dict[str, Callable[[], nn.Module]], x: Tensor) -> list[list[str]]:
+    torch.manual_seed(0)
+    training = {name: training_step(make(), x) for name, make in makers.items()}
+    layers = {name: make() for name, make in makers.items()}
+    calls = {name: inference(layer, x) for name, layer in layers.items()}
+    collapsed = {
+        f"{name}, plain copy": inference(plain(layer), x)
+        for name, layer in layers.items()
+        if "," not in name and name not in ("plain", "Sandwich" if kind == "convolution" else "", "SOC")
+    }
+    slow = print_ratios(interleaved(training, rounds=30), "plain")
+    quick = print_ratios(interleaved(calls | collapsed, rounds=60), "plain")
+    return [
+        [kind, name, f"{slow[name]:.2f}" if name in slow else "–", f"{quick[name]:.2f}"] for name in quick
+    ]
+
+
+def main() -> None:
+    torch.set_num_threads(2)
+    images, vectors = torch.randn(BATCH, CHANNELS, SIDE, SIDE), torch.randn(BATCH, FEATURES)
+    found = {name: make for name, make in PEER_CONVOLUTIONS.items() if make is not None}
+    table = measure("convolution", CONVOLUTIONS | found, images)
+    found = {name: make for name, make in PEER_DENSE.items() if make is not None}
+    table += measure("dense", DENSE | found, vectors)
+    note = f"ratios to nn.Conv2d and nn.Linear, batch {BATCH}, two threads, medians of interleaved rounds"
+    write_table("layers", note, ["kind", "layer", "training step", "inference"], table)
+
+
+if __name__ == "__main__":
+    main()
