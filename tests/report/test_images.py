@@ -12,9 +12,10 @@ import torch
 from lipcert import InputError
 from lipcert.certified_samples import load_certificates
 from lipcert.data.examples import write_cifar10
-from lipcert.recipes import execute, read_recipe
-from lipcert.report.comparison import compare, write_comparison
+from lipcert.recipes import execute, packaged_recipes, read_recipe
+from lipcert.report.comparison import _paper, compare, write_comparison
 from lipcert.report.evaluation import write_evaluation
+from lipcert.report.names import is_published_size
 from lipcert.train import RunDirectory
 
 
@@ -53,7 +54,7 @@ def test_a_report_has_the_papers_row_beside_ours(run: RunDirectory, tmp_path: Pa
     titles, cells = compare([run])
     assert titles[5:9] == ["clean", "CRA 36/255", "CRA 72/255", "CRA 108/255"]
     ours, paper = cells
-    assert ours[:2] == paper[:2] == ["CLL", "4C3F"]
+    assert (ours[:2], paper[:2]) == (["CLL", "4C3F, other size"], ["CLL", "4C3F"])
     assert paper[2:10] == ["paper", "–", "–", "77.6", "61.4", "44.2", "29.1", "–"]
     assert ours[-2] != "–"  # tightness was measured
     markdown, table, latex = (path.read_text() for path in write_comparison(titles, cells, tmp_path / "r"))
@@ -61,6 +62,31 @@ def test_a_report_has_the_papers_row_beside_ours(run: RunDirectory, tmp_path: Pa
     assert next(csv.reader(table.splitlines())) == titles
     assert latex.count(r"\\") == 3
     assert r"K\_f" in latex
+
+
+IMAGES = [name for name in packaged_recipes() if not name.startswith("moons")]
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_every_recipe_finds_the_row_it_claims(name: str) -> None:
+    recipe = read_recipe(name)
+    assert is_published_size(recipe)
+    row = _paper(recipe, recipe.certify.radii)
+    if "none printed" in recipe.claim:
+        assert row is None
+    else:
+        assert row is not None
+        assert recipe.claim.startswith(f"clean {row.clean}, CRA {row.cra[0]}")
+        assert row.cra[-1] is None  # nothing is printed at 255/255
+
+
+def test_a_row_is_printed_at_its_own_radii_and_epsilon_only() -> None:
+    recipe = read_recipe("cifar10-4c3f-gloro")
+    assert _paper(recipe, [0.5]) is None
+    found = _paper(recipe, [72 / 255, 0.5])
+    assert found is not None
+    assert found.cra == (40.8, None)
+    assert _paper(read_recipe("cifar10-4c3f-gloro", overrides=["loss.eps=0.5"]), recipe.certify.radii) is None
 
 
 def test_runs_that_cannot_be_compared_are_named(run: RunDirectory, tmp_path: Path) -> None:

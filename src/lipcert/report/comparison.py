@@ -17,10 +17,12 @@ from lipcert.atomic import write_atomically
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.report.evaluation import tightness_of
+from lipcert.report.names import is_published_size, method_of, model_of
 from lipcert.report.published import published
 from lipcert.train.rundir import RunDirectory
 
-METHODS = {"cll": "CLL", "gloro": "GloRo", "gloro-trades": "GloRo+TRADES", "cross-entropy": "cross-entropy"}
+# The radii of the paper's three columns.
+PRINTED = (36 / 255, 72 / 255, 108 / 255)
 DATA = {"cifar10": "cifar-10", "cifar100": "cifar-100", "tiny-imagenet": "tiny-imagenet"}
 
 
@@ -53,7 +55,7 @@ def compare(runs: Sequence[RunDirectory]) -> tuple[list[str], list[list[str]]]:
         if recipe.certify.radii != radii:
             raise InputError(f"{run.path}: certified at other radii than {runs[0].path}")
         lines.append(_ours(run, recipe))
-        paper = _paper(recipe, len(radii))
+        paper = _paper(recipe, radii)
         if paper is not None and paper not in lines:
             lines.append(paper)
     titles = ["method", "model", "source", "epochs", "seed", "clean"]
@@ -66,8 +68,8 @@ def _ours(run: RunDirectory, recipe: Recipe) -> Line:
     split = found["splits"].get("test") or found["splits"][recipe.certify.splits[-1]]
     tightness = tightness_of(run)
     return Line(
-        method=METHODS.get(recipe.loss.name, recipe.loss.name),
-        model=recipe.model.name.upper(),
+        method=method_of(recipe),
+        model=model_of(recipe) if is_published_size(recipe) else f"{model_of(recipe)}, other size",
         source=run.path.name,
         epochs=recipe.train.epochs,
         seed=recipe.seed,
@@ -80,19 +82,17 @@ def _ours(run: RunDirectory, recipe: Recipe) -> Line:
     )
 
 
-def _paper(recipe: Recipe, columns: int) -> Line | None:
-    """The printed row of the same method, model and ε."""
+def _paper(recipe: Recipe, radii: Sequence[float]) -> Line | None:
+    """The printed row of the same method, model and ε, if it has one of these radii."""
     rows: list[dict[str, Any]] = published()["tables"].get(DATA.get(recipe.data.name, ""), [])
-    method, model = METHODS.get(recipe.loss.name), recipe.model.name.upper()
     eps = recipe.loss.arguments.get("eps")
-    same = [r for r in rows if r["method"] == method and r["model"].upper() == model]
+    same = [r for r in rows if r["method"] == method_of(recipe) and r["model"] == model_of(recipe)]
     same = [r for r in same if "epsilon" not in r or r["epsilon"] == eps]
     # Of two sources, the one that reproduced it under the paper's protocol.
     same.sort(key=lambda r: "reproduced" not in r.get("source", ""))
-    if not same:
+    if not same or not any(_printed(radius, same[0]) for radius in radii):
         return None
     row = same[0]
-    cra = [*row["cra"], *[None] * columns][:columns]
     return Line(
         method=row["method"],
         model=row["model"],
@@ -100,12 +100,18 @@ def _paper(recipe: Recipe, columns: int) -> Line | None:
         epochs=None,
         seed=None,
         clean=row["clean"],
-        cra=tuple(cra),
+        cra=tuple(_printed(radius, row) for radius in radii),
         k_f=row.get("k_f"),
         k_hf=row.get("k_hf"),
         tightness=row.get("tightness"),
         seconds=None,
     )
+
+
+def _printed(radius: float, row: dict[str, Any]) -> float | None:
+    """The paper's certified accuracy at this very radius."""
+    found = [value for at, value in zip(PRINTED, row["cra"], strict=True) if abs(at - radius) < 1e-9]
+    return found[0] if found else None
 
 
 def _fraction(radius: float) -> str:

@@ -1,0 +1,48 @@
+"""Methods and models as the paper prints them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lipcert.recipes import Recipe
+
+_METHODS = {
+    "cll": "CLL",
+    "gloro": "GloRo",
+    "gloro-trades": "GloRo+TRADES",
+    "lmt": "LMT",
+    "certificate-regularisation": "SOC",
+    "multi-margin": "CPL",
+    "aol": "AOL",
+}
+# Papers that took the loss of AOL for layers of their own.
+_AOL_LAYERS = {"sll": "SLL", "sandwich": "LBDN"}
+
+# Arguments that make a network smaller or larger than the published one.
+_SIZES = ("width", "convolutions", "dense", "inner", "stages")
+
+
+def method_of(recipe: Recipe) -> str:
+    """Whose loss, or whose network, it is."""
+    if recipe.loss.name == "lmt" and recipe.train.local is not None:
+        return "Local-Lip-B"
+    if recipe.loss.name == "aol":
+        return _AOL_LAYERS.get(recipe.model.name, "AOL")
+    return _METHODS.get(recipe.loss.name, recipe.loss.name)
+
+
+def model_of(recipe: Recipe) -> str:
+    """The published architecture."""
+    name, arguments = recipe.model.name, recipe.model.arguments
+    if name == "lipconv":
+        return f"LipConv-{arguments.get('depth', 20)}"
+    if name in ("cpl", "sll"):
+        return f"{name.upper()}-{str(arguments.get('size', 'xl')).upper()}"
+    return "Sandwich" if name == "sandwich" else name.upper()
+
+
+def is_published_size(recipe: Recipe) -> bool:
+    """Whether no argument changes the size of the architecture."""
+    arguments: dict[str, Any] = recipe.model.arguments
+    usual = {"width": 1.0, "stages": 3 if recipe.data.name.startswith("cifar") else 4}
+    return all(name not in arguments or arguments[name] == usual.get(name) for name in _SIZES)
