@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,8 @@ def trained(name: str) -> nn.Module:
 @every_model
 def test_no_attack_lands_inside_a_radius(name: str) -> None:
     model, about = trained(name), card(name)
-    x = torch.randn(128, *about.input_shape, dtype=torch.float64)
+    samples = 128 if math.prod(about.input_shape) < 1000 else 24
+    x = torch.randn(samples, *about.input_shape, dtype=torch.float64)
     certificate = certifier(model, about.input_shape)(x)
     assert (certificate.radius > 0).any()
     judge = model.double()
