@@ -94,7 +94,7 @@ def measure(name: str) -> list[list[str]]:
         "engine, CLL, augmented": training(name, cll.plan.loss, augment=True)._advance,
         "engine, GloRo": training(name, GloRo(eps=0.15))._advance,
     }
-    timings: dict[str, Timing] = interleaved(works, rounds=60 if name == "4c3f" else 9)
+    timings: dict[str, Timing] = interleaved(works, rounds=60 if name == "4c3f" else 5)
     ratios = print_ratios(timings, "plain")
     epoch = SHAPES[name][3] * timings["engine, CLL"].median
     share = epoch_end(cll) / epoch
