@@ -31,6 +31,7 @@ from lipcert.bounds.rules.linear import LinearRule
 # Sides of masked Gram matrices that are proved sample by sample, and numbers in those made at once.
 _LARGEST_SIDE = 1024
 _CHUNK = 1 << 25
+_LARGEST_EXPONENT = 900  # beyond, scaling back may overflow or underflow
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def local_bound(program: Program, bound: Bound, x: Tensor, radius: float) -> Loc
     following = [step.module for step in program.steps[1:]] + [nn.Identity()]
     for step, after, layer in zip(program.steps, following, bound.layers, strict=True):
         here = _advance(step, after, layer.upper, here, radius)
-    return Local(here.constant, here.active.flatten(1))
+    return Local(here.constant.clamp_max(bound.value), here.active.flatten(1))
 
 
 def _advance(step: Step, after: nn.Module, upper: float, before: _Here, radius: float) -> _Here:
@@ -85,7 +86,7 @@ def masked_norm(step: Step, upper: float, before: Tensor, after: Tensor) -> Tens
         return whole
     module: Any = step.module
     weight, exponent = scale_to_one(module.weight.detach())
-    if weight is None or min(weight.shape) > _LARGEST_SIDE:
+    if weight is None or abs(exponent) > _LARGEST_EXPONENT or min(weight.shape) > _LARGEST_SIDE:
         return whole
     parts = max(1, _CHUNK // weight.numel())
     starts = range(0, len(after), parts)

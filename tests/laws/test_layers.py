@@ -121,7 +121,7 @@ def test_the_estimate_converges_to_the_bound_from_below(name: str) -> None:
         assert float(rule.estimate(module, vector)) == pytest.approx(truth, rel=1e-6)
         assert float(rule.estimate(module, vector)) <= truth * (1 + 1e-12)
     fast = upper(module, shape, effort="fast").value
-    if getattr(rule, "built", False):  # training takes the constant the layer is built to have
+    if rule.built:
         assert float(rule.estimate(module, vector)) == 1
         assert fast <= 1 + 1e-3
         return
@@ -222,7 +222,7 @@ def test_zero_tiny_and_huge_weights(name: str, factor: float) -> None:
     bound = proved(module, shape)
     assert worst_stretch(module, shape, torch.float64) <= bound
     # A Cayley transform of huge matrices is not quite orthogonal in floating point; the proof notices.
-    if getattr(rule_of(module), "built", False) and not (factor > 1 and "Sandwich" in name):
+    if rule_of(module).built and not (factor > 1 and "Sandwich" in name):
         assert bound <= 1 + 1e-3
 
 

@@ -222,3 +222,20 @@ def test_a_deep_stack_certifies() -> None:
     assert (certifier(x).radius > 0).all()
     assert (certifier(x, rounding="float32").radius <= certifier(x).radius).all()
     assert len([m for m in model if isinstance(m, Derived)]) == 8
+
+
+@pytest.mark.parametrize("write", ["data", "fused"])
+def test_training_forgets_what_evaluation_kept(write: str) -> None:
+    """Writing through `.data`, or by a fused optimiser, may leave no trace on a tensor's version."""
+    torch.manual_seed(0)
+    layer, x = AOLLinear(5, 4), torch.randn(3, 5)
+    before = layer.eval()(x)
+    layer.train()
+    if write == "data":
+        next(layer.parameters()).data.neg_()
+    else:
+        layer(x).sum().backward()
+        torch.optim.Adam(layer.parameters(), lr=0.1, fused=True).step()
+    after = layer.eval()(x)
+    assert not torch.allclose(before, after)
+    torch.testing.assert_close(after, copy.deepcopy(layer)(x))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds.contract import plain_type
 from lipcert.bounds.graph import Program, Step
-from lipcert.bounds.rounding import SAFETY, gamma
+from lipcert.bounds.rounding import SAFETY, TINY_ROOT, gamma
 from lipcert.bounds.rules.linear import LinearRule
 from lipcert.bounds.rules.shapes import Permute, Reshape
 from lipcert.errors import InputError
@@ -46,10 +46,16 @@ def reach(step: Step, upper: Tensor | float, active: Tensor, output: Tensor) -> 
     module: Any = step.module
     if isinstance(step.rule, LinearRule) and output.ndim == 2:
         weight: Tensor = module.weight
-        return SAFETY * (active @ (weight * weight).T).sqrt() + upper * gamma(8)
+        return _from_above((active @ (weight * weight).T).sqrt(), weight.shape[1], upper)
     if plain_type(module) is nn.Conv2d:
         # Padding that repeats pixels may add up all weights of a kernel on one of them.
         order = 2 if module.padding_mode == "zeros" else 1
-        length: Tensor = torch.linalg.vector_norm(module.weight.flatten(1), ord=order, dim=1)
-        return (SAFETY * length + upper * gamma(8))[:, None, None]
+        kernels: Tensor = module.weight.flatten(1)
+        lengths = torch.linalg.vector_norm(kernels, ord=order, dim=1)
+        return _from_above(lengths, kernels.shape[1], upper)[:, None, None]
     return upper * output.new_ones((1,) * output.ndim)  # no unit moves farther than all together
+
+
+def _from_above(lengths: Tensor, terms: int, upper: Tensor | float) -> Tensor:
+    """Computed lengths of vectors with so many entries, made safe; `upper` covers longer sums."""
+    return SAFETY * (lengths + terms * TINY_ROOT) + upper * gamma(8)

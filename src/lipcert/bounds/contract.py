@@ -40,6 +40,8 @@ class Rule(Generic[M]):
 
     # The estimate keeps a vector of the input shape for maps that need one.
     has_vector = False
+    # Training takes the constant that the layer is built to have.
+    built = False
 
     def upper(self, module: M, shape: Shape, effort: str) -> Proof:
         """The Lipschitz constant, proved."""

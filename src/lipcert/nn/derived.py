@@ -7,7 +7,7 @@ They carry no gradient then.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -47,6 +47,12 @@ class Derived(nn.Module):
         exact = self.derive(*(source.detach().to(where, torch.float64) for source in sources))
         kinds = [like.dtype.to_complex() if weight.is_complex() else like.dtype for weight in exact]
         return tuple(w.detach().to(like.device, kind) for w, kind in zip(exact, kinds, strict=True))
+
+    def train(self, mode: bool = True) -> Self:
+        """Training forgets the kept weights: not every optimiser leaves a trace that it wrote to a source."""
+        if mode:
+            self._kept = None
+        return super().train(mode)
 
     def plain(self) -> nn.Module:
         """Ordinary torch layers that compute the same, where there are some: else the layer itself."""

@@ -1,7 +1,7 @@
 """Activations that residual and sandwich layers may have inside: entry by entry, slopes in [0, 1].
 
 The proofs of those layers write the difference of two activations as D(u − v) with a diagonal D between 0 and
-1. MinMax has no such D: inside a Sandwich layer it was measured to stretch distances by 5.
+1. MinMax has no such D, and inside such a layer it can stretch distances.
 """
 
 from __future__ import annotations
@@ -24,8 +24,3 @@ def require_elementwise(activation: nn.Module, layer: str) -> None:
             f"activation: {layer} needs one that acts entry by entry with slopes in [0, 1] ({names}), "
             f"got {kind.__name__}; put others between layers"
         )
-
-
-def largest_at_zero(activation: nn.Module) -> float:
-    """A bound of |σ(0)|."""
-    return 0.0 if plain_type(activation) in (nn.ReLU, nn.ReLU6, nn.Tanh) else 1.0
