@@ -4,7 +4,7 @@ Singla, Feizi. Skew Orthogonal Convolutions. ICML 2021.
 
 $$ y = \sum_{j \le T} \frac{A^{j} x}{j!}, \qquad A = \tfrac12 (M - M^T) $$
 
-with T = 5 terms in training and 12 after it. The kernels of A are divided by the smallest norm of their four
+with T = 5 terms in training and 12 after it if nothing else is asked for. The kernels of A are divided by the smallest norm of their four
 unfoldings, times 0.7, so ‖A‖ ≤ 0.7k. The executed A is exactly skew: its eigenvalues are iθ with |θ| ≤ ‖A‖,
 and the layer's norm is the largest |Σ (iθ)^j/j!|.
 """
@@ -32,7 +32,7 @@ from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
 from lipcert.nn.derived import Built, Derived
 from lipcert.types import Shape
 
-TRAINING_TERMS, TERMS = 5, 12
+TERMS = (5, 12)  # in training, in evaluation
 
 # To this norm the unfolding of a kernel larger than 1×1 is scaled.
 _SCALE = 0.7
@@ -55,9 +55,17 @@ class SOCConv2d(Derived):
     vectors: Tensor
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int = 3, stride: int = 1, bias: bool = True
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int = 3,
+        stride: int = 1,
+        bias: bool = True,
+        terms: tuple[int, int] = TERMS,
     ) -> None:
         super().__init__()
+        if min(terms) < 1:
+            raise InputError(f"terms: expected at least 1 in training and in evaluation, got {terms}")
         if kernel_size < 1 or kernel_size % 2 == 0:
             raise InputError(f"kernel_size: expected an odd number, got {kernel_size}")
         if stride < 1:
@@ -66,6 +74,7 @@ class SOCConv2d(Derived):
             raise InputError(f"channels: expected at least 1, got {in_channels} and {out_channels}")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size, self.stride = kernel_size, stride
+        self._terms = terms
         self.inner = max(out_channels, in_channels * stride**2)
         shape = (self.inner, self.inner, kernel_size, kernel_size)
         self.raw = nn.Parameter(torch.randn(shape) / (kernel_size * math.sqrt(self.inner)))
@@ -78,7 +87,7 @@ class SOCConv2d(Derived):
     @property
     def terms(self) -> int:
         """T."""
-        return TRAINING_TERMS if self.training else TERMS
+        return self._terms[0 if self.training else 1]
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """The kernels of A, exactly skew."""
@@ -118,11 +127,10 @@ class SOCConv2d(Derived):
         return F.pad(x, (0, 0, 0, 0, 0, self.inner - x.shape[1]))
 
     def exponential(self, x: Tensor, kernels: Tensor) -> Tensor:
-        """Σ A^j x/j!"""
-        total = term = x
-        for j in range(1, self.terms + 1):
-            term = F.conv2d(term, kernels, padding=self.kernel_size // 2) / j
-            total = total + term
+        """Σ A^j x/j! = x + A(x + A(x + …)/2)/1"""
+        total = x
+        for j in range(self.terms, 0, -1):
+            total = torch.add(x, F.conv2d(total, kernels, padding=self.kernel_size // 2), alpha=1 / j)
         return total
 
     def extra_repr(self) -> str:
@@ -215,6 +223,7 @@ def _square(terms: int) -> list[Fraction]:
         lambda: (SOCConv2d(2, 3, stride=2), (2, 6, 4)),
         lambda: (SOCConv2d(5, 4, kernel_size=1), (5, 2, 2)),
         lambda: (SOCConv2d(3, 3), (3, 1, 1)),
+        lambda: (SOCConv2d(3, 3, terms=(3, 8)), (3, 4, 4)),
     ],
 )
 class SOCRule(Built):
