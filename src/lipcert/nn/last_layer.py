@@ -10,6 +10,7 @@ Every logit is 1-Lipschitz; what a difference of two is worth follows from the r
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds import rule
@@ -26,8 +27,20 @@ class LLNLinear(DerivedLinear):
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """W."""
         (raw,) = sources
-        length = torch.linalg.vector_norm(raw, dim=1, keepdim=True)
-        return (torch.where(length > 0, raw / torch.where(length > 0, length, 1.0), 0.0),)
+        return (raw * _inverse_lengths(raw)[:, None],)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Wx + b; training divides the outputs, which are fewer numbers than the weights."""
+        if not self.training:
+            return super().forward(x)
+        y = F.linear(x, self.raw) * _inverse_lengths(self.raw)
+        return y if self.bias is None else y + self.bias
+
+
+def _inverse_lengths(rows: Tensor) -> Tensor:
+    """1/‖w‖, and 1 for a row of zeros."""
+    length = torch.linalg.vector_norm(rows, dim=1)
+    return torch.where(length > 0, length, 1.0).reciprocal()
 
 
 @rule(

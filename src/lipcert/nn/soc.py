@@ -4,9 +4,9 @@ Singla, Feizi. Skew Orthogonal Convolutions. ICML 2021.
 
 $$ y = \sum_{j \le T} \frac{A^{j} x}{j!}, \qquad A = \tfrac12 (M - M^T) $$
 
-with T = 5 terms in training and 12 after it if nothing else is asked for. The kernels of A are divided by the smallest norm of their four
-unfoldings, times 0.7, so ‖A‖ ≤ 0.7k. The executed A is exactly skew: its eigenvalues are iθ with |θ| ≤ ‖A‖,
-and the layer's norm is the largest |Σ (iθ)^j/j!|.
+with T = 5 terms in training and 12 after it, unless others are asked for. The kernels of A are divided by the
+smallest norm of their four unfoldings, times 0.7, so ‖A‖ ≤ 0.7k. The executed A is exactly skew: its
+eigenvalues are iθ with |θ| ≤ ‖A‖, and the layer's norm is the largest |Σ (iθ)^j/j!|.
 """
 
 from __future__ import annotations
