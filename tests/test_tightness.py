@@ -70,7 +70,7 @@ def test_the_saved_witness_is_a_witness(run: Path) -> None:
 
 
 def test_an_interrupted_search_goes_on(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(tightness_module.BUDGETS, "smoke", (40, 3))
+    monkeypatch.setitem(tightness_module.BUDGETS, "smoke", tightness_module.Budget(40, 3, 1e-2))
     monkeypatch.setattr(tightness_module, "_PAIRS_AT_ONCE", 8)
     (run / "tightness.json").unlink(missing_ok=True)
     whole = measure(run, "smoke")
