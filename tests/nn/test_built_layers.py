@@ -30,7 +30,7 @@ from lipcert.nn import (
 )
 from lipcert.nn.derived import Derived
 from lipcert.nn.sandwich import cayley
-from lipcert.nn.soc import series_upper
+from lipcert.nn.soc import series_upper, unfoldings
 
 
 def jacobian(module: nn.Module, shape: tuple[int, ...]) -> Tensor:
@@ -55,6 +55,14 @@ def test_soc_is_orthogonal_where_no_channel_is_added_or_left_out(
     values = singular_values(layer, shape)
     assert float(values[0]) <= 1 + 1e-12
     assert float(values[-1]) >= 1 - 1e-6
+
+
+def test_soc_leaves_out_two_unfoldings_that_have_the_norms_of_the_others() -> None:
+    raw = torch.randn(4, 4, 3, 3, dtype=torch.float64)
+    skew = raw - raw.transpose(0, 1).flip(2, 3)
+    left_out = [skew.permute(0, 3, 1, 2).reshape(12, 12), skew.transpose(0, 1).reshape(4, 36)]
+    for ours, other in zip(unfoldings(skew), left_out, strict=True):
+        torch.testing.assert_close(torch.linalg.svdvals(ours), torch.linalg.svdvals(other))
 
 
 def test_soc_with_fewer_terms_is_less_so() -> None:
@@ -239,3 +247,19 @@ def test_training_forgets_what_evaluation_kept(write: str) -> None:
     after = layer.eval()(x)
     assert not torch.allclose(before, after)
     torch.testing.assert_close(after, copy.deepcopy(layer)(x))
+
+
+@pytest.mark.parametrize("layer", [SOCConv2d(2, 3), CPLConv2d(2, 4)])
+@pytest.mark.parametrize("fused", [False, True])
+def test_vectors_follow_once_a_step(layer: Derived, fused: bool) -> None:
+    """All pieces of a batch have the same weights; the next step has others."""
+    x = torch.randn(2, 2, 4, 4)
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1, fused=fused)
+    layer.train()
+    outputs = [layer(x) for _ in range(3)]
+    assert torch.equal(outputs[0], outputs[2])
+    followed = {name: value.clone() for name, value in layer.named_buffers()}
+    outputs[0].square().sum().backward()
+    optimizer.step()
+    layer(x)
+    assert all(not torch.equal(value, followed[name]) for name, value in layer.named_buffers())

@@ -1,4 +1,4 @@
-"""A small training for `test_processes.py`: program.py OUTPUT DEVICES [stop=STEP] [die=RANK] [norm=batch]."""
+"""A small training for `test_processes.py`: program.py OUTPUT DEVICES [stop=STEP] [die=RANK] [model=NAME]."""
 
 from __future__ import annotations
 
@@ -13,22 +13,36 @@ from lipcert.certificate_file import certify_data
 from lipcert.data import Dataset
 from lipcert.errors import InterruptedRunError
 from lipcert.losses import CLL
-from lipcert.nn import MinMax
+from lipcert.nn import AOLConv2d, CPLConv2d, LLNLinear, MinMax, SandwichConv2d, SLLLinear, SOCConv2d
 from lipcert.train import Hardware, Plan, RunDirectory
 from lipcert.train.hardware import is_first_process, shard_of
 from lipcert.train.loop import _Training
 from lipcert.train.optimizers import adam
 
+MODELS = {
+    "plain": lambda: [nn.Conv2d(1, 4, 3, 2, 1), MinMax(), nn.Flatten(), nn.Linear(36, 8)],
+    "batch": lambda: [nn.Conv2d(1, 4, 3, 2, 1), nn.BatchNorm2d(4), MinMax(), nn.Flatten(), nn.Linear(36, 8)],
+    # Layers that follow their norms by vectors of their own.
+    "built": lambda: [
+        SOCConv2d(1, 4, stride=2),
+        MinMax(),
+        CPLConv2d(4, 3),
+        SandwichConv2d(4, 4),
+        AOLConv2d(4, 4, 3, padding=1),
+        nn.Flatten(),
+        SLLLinear(36, 5),
+        LLNLinear(36, 8),
+    ],
+}
 
-def plan(norm: bool) -> Plan:
+
+def plan(model: str = "plain") -> Plan:
     """Batches of 51 and a last one of 42 samples: neither they nor the validation divide by two evenly."""
     torch.manual_seed(0)
     x = torch.randint(0, 256, (501, 1, 6, 6), dtype=torch.uint8)
     y = (x.float().mean(dim=(1, 2, 3)) > 127).long()
-    first = [nn.Conv2d(1, 4, 3, 2, 1), nn.BatchNorm2d(4)] if norm else [nn.Conv2d(1, 4, 3, 2, 1)]
-    rest = (MinMax(), nn.Flatten(), nn.Linear(36, 8), MinMax(), nn.Linear(8, 2))
     return Plan(
-        model=nn.Sequential(*first, *rest).double(),
+        model=nn.Sequential(*MODELS[model](), MinMax(), nn.Linear(8, 2)).double(),
         loss=CLL(eps=0.1, slack=0.1, lam=1e-3),
         optimizer=lambda parameters: adam(parameters, lr=1e-3),
         train=Dataset(x, y, ("dark", "bright")),
@@ -46,7 +60,7 @@ def plan(norm: bool) -> Plan:
 def main(output: str, devices: str, *options: str) -> None:
     chosen = dict(option.split("=") for option in options)
     torch.set_num_threads(1)
-    run, it = RunDirectory(output), plan(norm="norm" in chosen)
+    run, it = RunDirectory(output), plan(chosen.get("model", "plain"))
     if is_first_process():
         run.start({}, resume=True, overwrite=False)
     fabric = Hardware("cpu", devices, strategy="ddp").launch()

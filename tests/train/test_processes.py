@@ -66,6 +66,15 @@ def test_two_processes_train_what_one_trains(launcher: str, alone: Path, tmp_pat
             assert two[count] == one[count]
 
 
+def test_layers_that_follow_their_norms_train_alike(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    run(sys.executable, PROGRAM, str(one), "1", "model=built")
+    run(sys.executable, PROGRAM, str(two), "2", "model=built")
+    agree(one, two)
+    first, second = state(two, 0), state(two, 1)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
 @pytest.mark.parametrize(("before", "after"), [("1", "2"), ("2", "1")])
 def test_a_run_resumes_on_another_number_of_devices(
     before: str, after: str, alone: Path, tmp_path: Path
@@ -79,14 +88,14 @@ def test_a_run_resumes_on_another_number_of_devices(
 
 def test_one_network_is_certified_even_if_statistics_differ(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    run(sys.executable, PROGRAM, str(path), "2", "norm=batch")
+    run(sys.executable, PROGRAM, str(path), "2", "model=batch")
     trained = [torch.load(path / f"trained{rank}.pt", weights_only=True) for rank in (0, 1)]
     assert any(not torch.equal(trained[0][k], trained[1][k]) for k in trained[0])
     first, second = state(path, 0), state(path, 1)
     assert torch.equal(first["radius"], second["radius"])
-    network = plan(norm=True).model
+    network = plan("batch").model
     network.load_state_dict(trained[0])
-    again = certify_data(Certifier(network.eval(), (1, 6, 6)), plan(norm=True).train)
+    again = certify_data(Certifier(network.eval(), (1, 6, 6)), plan("batch").train)
     assert torch.allclose(first["radius"], again.radius, rtol=1e-9)
 
 

@@ -46,8 +46,13 @@ class CPLLinear(PotentialLinear):
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """W and h."""
         (weight,) = sources
-        norm = _followed(_dense, self) if self.training else proved_norm(weight)
+        norm = _dense.estimate(self, self.vector) if self.training else proved_norm(weight)
         return weight, _steps(weight, norm)
+
+    def follow(self) -> None:
+        """W, from step to step."""
+        # Replaced, not written into: autograd may still hold the old one.
+        self.vector = _dense.iterate(self, self.vector, _PRODUCTS)
 
 
 class CPLConv2d(PotentialConv2d):
@@ -66,8 +71,13 @@ class CPLConv2d(PotentialConv2d):
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """W and h."""
         (weight,) = sources
-        norm = _followed(_circular, self) if self.training else proved_norm(weight)
+        norm = _circular.estimate(self, self.vector) if self.training else proved_norm(weight)
         return weight, _steps(weight, norm)
+
+    def follow(self) -> None:
+        """W, from step to step."""
+        # Replaced, not written into: autograd may still hold the old one.
+        self.vector = _circular.iterate(self, self.vector, _PRODUCTS)
 
 
 def proved_norm(weight: Tensor) -> Tensor:
@@ -122,14 +132,6 @@ _dense, _circular = _Dense(), _Circular()
 @torch.no_grad()
 def _first(side: LinearMap[Any], module: Any, shape: tuple[int, ...]) -> Tensor:
     return side.iterate(module, first_vector(shape, 0, like=module.weight), _FIRST_PRODUCTS)
-
-
-def _followed(side: LinearMap[Any], module: Any) -> Tensor:
-    """An estimate of ‖W‖ with a gradient, from a vector that follows W from step to step."""
-    with torch.no_grad():
-        # Replaced, not written into: autograd may still hold the old one.
-        module.vector = side.iterate(module, module.vector, _PRODUCTS)
-    return side.estimate(module, module.vector)
 
 
 @rule(

@@ -7,6 +7,8 @@ They carry no gradient then.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
 import torch
@@ -26,19 +28,35 @@ class Derived(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self._kept: _Kept | None = None
+        self._followed: _State | None = None
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """The weights, of the precision of the sources."""
         raise NotImplementedError
 
+    def follow(self) -> None:
+        """Improve the vectors by which a layer follows its norms, if it has some: once a training step."""
+
     def weights(self) -> tuple[Tensor, ...]:
         """What the layer executes."""
-        sources = [getattr(self, name) for name in self.sources]
         if self.training:
-            return self.derive(*sources)
-        if self._kept is None or not self._kept.made_from(sources):
-            self._kept = _Kept(sources, self._in_double(sources))
+            self._follow_changes()
+            return self.derive(*self._sources())
+        sources = self._sources()
+        if self._kept is None or not self._kept.state.is_of(sources):
+            self._kept = _Kept(_State(sources), self._in_double(sources))
         return self._kept.weights
+
+    def _sources(self) -> list[Tensor]:
+        return [getattr(self, name) for name in self.sources]
+
+    @torch.no_grad()
+    def _follow_changes(self) -> None:
+        """Once for all calls with the same parameters: all pieces of a batch shall have the same weights."""
+        parameters = [source for source in self._sources() if isinstance(source, nn.Parameter)]
+        if self._followed is None or not self._followed.is_of(parameters):
+            self.follow()
+            self._followed = _State(parameters)
 
     @torch.no_grad()
     def _in_double(self, sources: list[Tensor]) -> tuple[Tensor, ...]:
@@ -51,7 +69,7 @@ class Derived(nn.Module):
     def train(self, mode: bool = True) -> Self:
         """Training forgets the kept weights: not every optimiser leaves a trace that it wrote to a source."""
         if mode:
-            self._kept = None
+            self._kept = self._followed = None
         return super().train(mode)
 
     def plain(self) -> nn.Module:
@@ -60,26 +78,33 @@ class Derived(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy makes its own weights."""
-        return {**self.__dict__, "_kept": None}
+        return {**self.__dict__, "_kept": None, "_followed": None}
 
 
-class _Kept:
-    """Weights, and what they were made from."""
+class _State:
+    """Some tensors as they are now."""
 
-    def __init__(self, sources: list[Tensor], weights: tuple[Tensor, ...]) -> None:
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
         # Held, so that no other tensor can come to lie at their addresses.
-        self._sources = [source.detach() for source in sources]
-        self._versions = [source._version for source in sources]
-        self.weights = weights
+        self._tensors = [tensor.detach() for tensor in tensors]
+        self._versions = [tensor._version for tensor in tensors]
 
-    def made_from(self, sources: list[Tensor]) -> bool:
+    def is_of(self, tensors: Sequence[Tensor]) -> bool:
         """Whether nothing was replaced or written to since."""
-        return all(
+        return len(tensors) == len(self._tensors) and all(
             new.data_ptr() == old.data_ptr()
             and (new.dtype, new.device) == (old.dtype, old.device)
             and new._version == version
-            for new, old, version in zip(sources, self._sources, self._versions, strict=True)
+            for new, old, version in zip(tensors, self._tensors, self._versions, strict=True)
         )
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Weights, and the state of what they were made from."""
+
+    state: _State
+    weights: tuple[Tensor, ...]
 
 
 class Built(Rule[Any]):

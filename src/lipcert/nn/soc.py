@@ -5,7 +5,7 @@ Singla, Feizi. Skew Orthogonal Convolutions. ICML 2021.
 $$ y = \sum_{j \le T} \frac{A^{j} x}{j!}, \qquad A = \tfrac12 (M - M^T) $$
 
 with T = 5 terms in training and 12 after it, unless others are asked for. The kernels of A are divided by the
-smallest norm of their four unfoldings, times 0.7, so ‖A‖ ≤ 0.7k. The executed A is exactly skew: its
+smallest norm of their unfoldings, times 0.7, so ‖A‖ ≤ 0.7k. The executed A is exactly skew: its
 eigenvalues are iθ with |θ| ≤ ‖A‖, and the layer's norm is the largest |Σ (iθ)^j/j!|.
 """
 
@@ -80,9 +80,9 @@ class SOCConv2d(Derived):
         self.raw = nn.Parameter(torch.randn(shape) / (kernel_size * math.sqrt(self.inner)))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
         longest = self.inner * kernel_size**2
-        start = torch.stack([first_vector((longest,), i, like=self.raw) for i in range(4)])
+        start = torch.stack([first_vector((longest,), i, like=self.raw) for i in range(2)])
         self.register_buffer("vectors", start)
-        self._follow(self.raw.detach(), _FIRST_ITERATIONS)
+        self.follow(_FIRST_ITERATIONS)
 
     @property
     def terms(self) -> int:
@@ -92,18 +92,15 @@ class SOCConv2d(Derived):
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """The kernels of A, exactly skew."""
         raw, vectors = sources
-        if self.training:
-            self._follow(raw.detach(), _ITERATIONS)
-            vectors = self.vectors
         skew = (raw - raw.transpose(0, 1).flip(2, 3)) / 2
         norm = torch.stack([_norm(m, v) for m, v in zip(unfoldings(skew), vectors, strict=True)]).amin()
         scale = 1.0 if self.kernel_size == 1 else _SCALE
         return (skew * torch.where(norm > 0, scale / torch.where(norm > 0, norm, 1.0), 0.0),)
 
     @torch.no_grad()
-    def _follow(self, raw: Tensor, times: int) -> None:
+    def follow(self, times: int = _ITERATIONS) -> None:
         """Power iteration on the unfoldings of A."""
-        skew = (raw - raw.transpose(0, 1).flip(2, 3)) / 2
+        skew = (self.raw - self.raw.transpose(0, 1).flip(2, 3)) / 2
         followed = []
         for matrix, vector in zip(unfoldings(skew), self.vectors, strict=True):
             v = vector[: matrix.shape[1]]
@@ -157,14 +154,13 @@ class SOCLinear(DerivedLinear):
 
 
 def unfoldings(kernels: Tensor) -> list[Tensor]:
-    """Four matrices of a convolution's kernels; k times the norm of any is a bound of its own."""
+    """Two matrices of a convolution's kernels; k times the norm of either is a bound of its own.
+
+    The paper has two more, (o, w) × (i, h) and i × (o, h, w). In a skew convolution they are these,
+    transposed or with entries moved: the same norms, and ties would leave the gradient to rounding.
+    """
     o, i, h, w = kernels.shape
-    return [
-        kernels.permute(0, 2, 1, 3).reshape(o * h, i * w),
-        kernels.permute(0, 3, 1, 2).reshape(o * w, i * h),
-        kernels.reshape(o, i * h * w),
-        kernels.permute(1, 0, 2, 3).reshape(i, o * h * w),
-    ]
+    return [kernels.permute(0, 2, 1, 3).reshape(o * h, i * w), kernels.reshape(o, i * h * w)]
 
 
 def _norm(matrix: Tensor, vector: Tensor) -> Tensor:
