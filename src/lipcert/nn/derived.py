@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from lipcert.bounds import Rule
 
@@ -67,7 +68,7 @@ class Derived(nn.Module):
         return tuple(w.detach().to(like.device, kind) for w, kind in zip(exact, kinds, strict=True))
 
     def train(self, mode: bool = True) -> Self:
-        """Training forgets the kept weights: not every optimiser leaves a trace that it wrote to a source."""
+        """Training forgets what was kept: who writes through `.data` leaves no trace."""
         if mode:
             self._kept = self._followed = None
         return super().train(mode)
@@ -81,17 +82,33 @@ class Derived(nn.Module):
         return {**self.__dict__, "_kept": None, "_followed": None}
 
 
+class _Steps:
+    """Counts the steps of all optimisers: a fused one writes to parameters without raising their versions."""
+
+    taken = 0
+
+    @classmethod
+    def count(cls, *_: object) -> None:
+        cls.taken += 1
+
+
+register_optimizer_step_post_hook(_Steps.count)
+
+
 class _State:
     """Some tensors as they are now."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self._steps = _Steps.taken
         # Held, so that no other tensor can come to lie at their addresses.
         self._tensors = [tensor.detach() for tensor in tensors]
         self._versions = [tensor._version for tensor in tensors]
 
     def is_of(self, tensors: Sequence[Tensor]) -> bool:
         """Whether nothing was replaced or written to since."""
-        return len(tensors) == len(self._tensors) and all(
+        if (_Steps.taken, len(tensors)) != (self._steps, len(self._tensors)):
+            return False
+        return all(
             new.data_ptr() == old.data_ptr()
             and (new.dtype, new.device) == (old.dtype, old.device)
             and new._version == version
