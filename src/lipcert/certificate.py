@@ -47,6 +47,7 @@ class Certificate:
     radius: Tensor  # (B,) float64
     rival: Tensor  # (B,) the class whose boundary limits the radius
     rounding: Rounding
+    balls: tuple[float, ...] = ()  # on which local bounds were proved besides the global ones
 
     def at(self, eps: float) -> Tensor:
         """Whether no input within `eps` gets another prediction: (B,), strict."""
@@ -117,12 +118,12 @@ class Certifier:
         x: Tensor,
         rounding: Rounding = "float64",
         batch_size: int = 4096,
-        local: float | None = None,
+        local: float | Sequence[float] = (),
     ) -> Certificate:
         """Predictions and radii of a batch (B, ...), evaluated in float64.
 
-        With `local`, constants are those of the ball of that radius around each sample, where units that are
-        constant on it count for nothing; no radius is then above it.
+        `local` names balls around each sample, on which units that are constant there count for nothing. The
+        constants of a ball certify radii up to its own; the best of all is what a sample gets.
         """
         if rounding not in get_args(Rounding):
             raise InputError(f"rounding: expected one of {', '.join(get_args(Rounding))}, got {rounding!r}")
@@ -130,12 +131,15 @@ class Certifier:
             raise InputError(
                 "rounding: float32 speaks of a network with float32 weights, this one has others"
             )
-        if local is not None and not (0 < local < math.inf and rounding != "float32"):
-            raise InputError(f"local: expected a radius > 0, and another rounding than float32, got {local}")
+        balls = tuple(local) if isinstance(local, Sequence) else (local,)
+        if not all(0 < ball < math.inf for ball in balls):
+            raise InputError(f"local: expected radii > 0, got {local}")
+        if balls and rounding == "float32":
+            raise InputError("local: bounds on balls are for another rounding than float32")
         x = self._checked(x)
-        parts = [self._batch(x[i : i + batch_size], rounding, local) for i in range(0, len(x), batch_size)]
+        parts = [self._batch(x[i : i + batch_size], rounding, balls) for i in range(0, len(x), batch_size)]
         prediction, radius, rival = (torch.cat(column) for column in zip(*parts, strict=True))
-        return Certificate(prediction, radius, rival, rounding)
+        return Certificate(prediction, radius, rival, rounding, balls)
 
     def _checked(self, x: Tensor) -> Tensor:
         """The inputs in float64, of a model that is still the one the proof is about."""
@@ -152,7 +156,9 @@ class Certifier:
             raise InputError(f"x: expected floating-point inputs, got {x.dtype}")
         return x.detach().to("cpu", torch.float64)
 
-    def _batch(self, x: Tensor, rounding: Rounding, ball: float | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _batch(
+        self, x: Tensor, rounding: Rounding, balls: tuple[float, ...]
+    ) -> tuple[Tensor, Tensor, Tensor]:
         if rounding == "ignored":
             at_x = Evaluation(plain(self._features, x), x.new_zeros(len(x)))
         else:
@@ -160,17 +166,19 @@ class Certifier:
         logits = self._head(at_x.features)  # (B, N)
         top = logits.argmax(dim=1)  # (B,)
         margin, constants = self._head.margin(logits, top), self.pairs[top]  # (B, N)
-        if ball is not None:
-            local = local_bound(self._features, self.bound, x, ball)
-            constants = torch.minimum(constants, self._head.local_constants(local, top))
         if rounding != "ignored":
             margin = margin - self._head.margin_error(at_x, top, margin)
         if at_x.deployed is not None:
             lost, growing = self._head.float32_error(at_x, at_x.deployed, top)
             margin, constants = margin - lost, constants + growing
         radius, rival = _radius(margin, constants, top)
-        if ball is not None:
-            radius = radius.clamp_max(ball)
+        for ball in balls:
+            local = local_bound(self._features, self.bound, x, ball)
+            smaller = torch.minimum(constants, self._head.local_constants(local, top))
+            here, nearest = _radius(margin, smaller, top)
+            better = here.clamp_max(ball) > radius
+            radius = torch.where(better, here.clamp_max(ball), radius)
+            rival = torch.where(better, nearest, rival)
         finite = torch.isfinite(logits).all(dim=1)
         radius = torch.where(finite & torch.isfinite(x).flatten(1).all(dim=1), radius, 0.0)
         return torch.where(finite, top, -1), radius, rival

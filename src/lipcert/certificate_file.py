@@ -51,12 +51,13 @@ def describe(
     radii: Sequence[float],
 ) -> dict[str, Any]:
     """What was certified of the splits of the data that `source` names, ready for JSON."""
-    (rounding,) = {certificate.rounding for _, certificate in splits.values()}
+    ((rounding, balls),) = {(certificate.rounding, certificate.balls) for _, certificate in splits.values()}
     return {
         "format": _FORMAT,
         "environment": environment(),
         "model_sha256": tensors_sha256(model.state_dict()),
         "rounding": rounding,
+        "local": list(balls),
         "effort": prover.effort,
         "k_features": prover.bound.value,
         "k_f": prover.k_f,
@@ -75,7 +76,11 @@ def _summary(prover: Certifier) -> dict[str, float]:
 
 
 def certify_data(
-    prover: Certifier, data: Dataset, rounding: Rounding = "float64", shard: Shard = ALONE
+    prover: Certifier,
+    data: Dataset,
+    rounding: Rounding = "float64",
+    shard: Shard = ALONE,
+    local: Sequence[float] = (),
 ) -> Certificate:
     """Of every sample, batch by batch; several processes share the samples, and all get the whole."""
     mine = shard.mine(torch.arange(len(data)))
@@ -83,7 +88,7 @@ def certify_data(
     console = Console(stderr=True)
     quiet = not console.is_terminal or len(batches) < 4 or shard.index > 0
     shown = track(batches, "certifying", console=console, transient=True, disable=quiet)
-    parts = [prover(data.floats(batch), rounding) for batch in shown if len(batch)]
+    parts = [prover(data.floats(batch), rounding, local=local) for batch in shown if len(batch)]
 
     def column(name: str, kind: torch.dtype) -> Tensor:
         own = torch.cat([torch.zeros(0, dtype=kind), *(getattr(part, name) for part in parts)])
@@ -94,6 +99,7 @@ def certify_data(
         column("radius", torch.float64),
         column("rival", torch.int64),
         rounding,
+        tuple(local),
     )
 
 
@@ -191,7 +197,7 @@ def _checks(
             yield Check(f"{name}: counts", None)
             continue
         radii = [row["radius"] for row in split["certified"]]
-        certificate = certify_data(prover, splits[name], claim["rounding"])
+        certificate = certify_data(prover, splits[name], claim["rounding"], local=claim.get("local", ()))
         again = _accuracies(splits[name], certificate, radii)
         yield Check(f"{name}: the data is that of the certificate", again["sha256"] == split["sha256"])
         for row, counted in zip(_rows(split), _rows(again), strict=True):

@@ -75,6 +75,7 @@ def certify(
     radii: Radii = None,
     rounding: RoundingName = "float64",
     effort: Annotated[str, typer.Option(help="Of the proof: auto, exact or fast.")] = "auto",
+    local: Annotated[bool, typer.Option(help="Prove bounds around every sample as well.")] = False,
     output: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path("certificate.json"),
 ) -> None:
     """Prove the bounds of a trained model, certify a split of its data, and write certificate.json.
@@ -85,7 +86,7 @@ def certify(
     from lipcert.recipes.certifying import certify_model
     from lipcert.report.tables import certificate_table
 
-    findings = certify_model(model, data, split, radii, rounding, effort)
+    findings = certify_model(model, data, split, radii, rounding, effort, local)
     _print(certificate_table(findings))
     write_json(output, findings)
     print(f"certificate: {output}")

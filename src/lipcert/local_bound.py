@@ -15,6 +15,7 @@ that are constant after them leave the next dense layer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,11 @@ class _Here:
     error: Tensor  # (B,) of the value, by rounding
     constant: Tensor  # (B,) of everything so far, on the ball
     active: Tensor  # of the value's shape: 0 where it is constant on the ball
+
+
+def balls_for(radii: Sequence[float]) -> tuple[float, ...]:
+    """Balls a little larger than these radii: a sample is certified at a radius if its own is above it."""
+    return tuple(radius * (1 + 1e-9) for radius in radii)
 
 
 def local_bound(program: Program, bound: Bound, x: Tensor, radius: float) -> Local:

@@ -13,6 +13,7 @@ from lipcert.certificate_file import Check, certify_data, describe, read_certifi
 from lipcert.data import DATASETS, Dataset, load
 from lipcert.data.base import Split
 from lipcert.errors import InputError
+from lipcert.local_bound import balls_for
 from lipcert.models import load as load_model
 from lipcert.models.files import model_file, read_card
 from lipcert.models.trained import model_place
@@ -51,11 +52,12 @@ class Subject:
 
 
 def certify_model(
-    source: str, data_name: str | None, split: str, radii: str | None, rounding: str, effort: str
+    source: str, data_name: str | None, split: str, radii: str | None, rounding: str, effort: str, local: bool
 ) -> dict[str, Any]:
     """What `lipcert certify` finds out about a run directory or a model file."""
     it = Subject.open(source, data_name, split, radii, rounding, effort)
-    certificate = certify_data(it.prover, it.data, rounding)  # type: ignore[arg-type]
+    balls = balls_for(it.radii) if local else ()
+    certificate = certify_data(it.prover, it.data, rounding, local=balls)  # type: ignore[arg-type]
     return describe(it.model, it.prover, it.described, {split: (it.data, certificate)}, it.radii)
 
 

@@ -82,7 +82,8 @@ def _certify(recipe: Recipe, plan: Plan, shard: Shard) -> tuple[Certifier, Split
     shard.share(plan.model.cpu())
     prover = Certifier(plan.model.eval(), plan.train.input_shape, settings.effort, shard)
     data = {split: recipe.make_data(split) for split in settings.splits}
-    return prover, {s: (d, certify_data(prover, d, settings.rounding, shard)) for s, d in data.items()}
+    certify = partial(certify_data, prover, rounding=settings.rounding, shard=shard, local=settings.balls)
+    return prover, {split: (samples, certify(samples)) for split, samples in data.items()}
 
 
 def _findings(

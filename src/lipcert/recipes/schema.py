@@ -17,6 +17,7 @@ from lipcert.certificate import Rounding
 from lipcert.data.augmentation import Augmentation
 from lipcert.data.base import DATASETS, Dataset, Split, load
 from lipcert.errors import InputError
+from lipcert.local_bound import balls_for
 from lipcert.losses import LOSSES, Loss
 from lipcert.models import MODELS, ModelCard
 from lipcert.models.files import load as load_model
@@ -78,6 +79,7 @@ class CertifySettings(_Strict):
     splits: tuple[Split, ...] = ("train", "val")
     rounding: Rounding = "float64"
     effort: Effort = "auto"
+    local: bool = False
     tightness: Literal["full", "cpu", "smoke"] | None = None
 
     @model_validator(mode="after")
@@ -85,6 +87,11 @@ class CertifySettings(_Strict):
         if not all(0 < r < float("inf") for r in self.radii):
             raise ValueError(f"expected radii > 0, got {list(self.radii)}")
         return self
+
+    @property
+    def balls(self) -> tuple[float, ...]:
+        """On which local bounds are proved besides the global ones."""
+        return balls_for(self.radii) if self.local else ()
 
 
 class Recipe(_Strict):
