@@ -166,11 +166,14 @@ class PotentialRule(Built):
         return remembered(scaled, "dense", lambda: Proof(spectral_norm_upper(scaled), "cholesky"))
 
     def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        r"""γ‖|W|ᵀλ(|W||x| + |b| + 2|σ| + 16) + |x| + |y|‖, the 16 for activations that round."""
+        r"""γ‖|W|ᵀλ(|W||x| + |b| + 2|σ| + 16) + |x| + |y|‖, the 16 for activations that round.
+
+        With slopes of at most 1, |σ| ≤ |W||x| + |b| + |σ(0)|.
+        """
         (x,) = inputs
         weight, steps = module.weights()
-        before = module.into(x, weight, module.bias)
-        size = module.into(x.abs(), weight.abs(), module.bias.abs()) + 2 * module.activation(before).abs()
+        size = 3 * module.into(x.abs(), weight.abs(), module.bias.abs())
+        size = size + 2 * module.activation(x.new_zeros(())).abs()
         size = size + (0.0 if plain_type(module.activation) in EXACT else 16.0)
         carried = module.back(module.channels(steps) * size, weight.abs())
         total = sample_norm(carried + x.abs() + output.abs())
