@@ -171,6 +171,8 @@ def test_activations_that_do_not_fit_are_refused(make, activation: nn.Module) ->
         (lambda: SandwichLinear(0, 2), "features"),
         (lambda: SandwichConv2d(2, 0), "channels"),
         (lambda: SandwichConv2d(2, 2)(torch.zeros(1, 2, 2, 2)), "larger than the image"),
+        (lambda: AOLConv2d(2, 2, 5)(torch.zeros(1, 2, 3, 3)), "larger than the padded image"),
+        (lambda: upper(nn.PixelUnshuffle(2), (1, 5, 5)), "divisible by 2: pad or crop"),
         (lambda: SandwichConv2d(2, 2, stride=2)(torch.zeros(1, 2, 5, 4)), "divisible"),
         (lambda: SandwichConv2d(2, 2).half()(torch.zeros(1, 2, 4, 4).half()), "half precision"),
     ],

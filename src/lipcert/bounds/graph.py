@@ -140,6 +140,13 @@ def _output_shape(module: nn.Module, path: str, input_shapes: Sequence[Shape]) -
     return tuple(three.shape[1:])
 
 
+def _advice(module: nn.Module) -> str:
+    """For layers whose own message is about something else."""
+    if isinstance(module, nn.PixelUnshuffle):
+        return f"; space-to-depth needs sides divisible by {module.downscale_factor}: pad or crop the image"
+    return ""
+
+
 def _meta_output(module: nn.Module, path: str, input_shapes: Sequence[Shape], batch: int) -> Tensor:
     weights = {k: v.to("meta") for k, v in [*module.named_parameters(), *module.named_buffers()]}
     dtype = next((v.dtype for v in weights.values() if v.is_floating_point()), None)
@@ -149,7 +156,9 @@ def _meta_output(module: nn.Module, path: str, input_shapes: Sequence[Shape], ba
     except (RuntimeError, ValueError, IndexError) as error:
         reason = str(error).partition("\n")[0]
         shapes = ", ".join(map(str, input_shapes))
-        raise InputError(f"input_shape: {path} cannot take an input of shape {shapes}: {reason}") from None
+        raise InputError(
+            f"input_shape: {path} cannot take an input of shape {shapes}: {reason}{_advice(module)}"
+        ) from None
     if not isinstance(output, Tensor):
         raise UnknownBoundError(f"{path}: expected one output tensor, got {type(output).__name__}")
     return output

@@ -67,7 +67,16 @@ class DerivedConv2d(Derived):
 
     def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         # Padding of all kinds as nn.Conv2d does it, with the settings that lie here.
-        out: Tensor = nn.Conv2d._conv_forward(cast(Any, self), x, weight, bias)
+        try:
+            out: Tensor = nn.Conv2d._conv_forward(cast(Any, self), x, weight, bias)
+        except RuntimeError as error:
+            if "Kernel size can't be greater" not in str(error):
+                raise
+            kind, size = type(self).__name__, tuple(x.shape[-2:])
+            raise InputError(
+                f"{kind}: the kernel {self.kernel_size} is larger than the padded image {size}: "
+                "use a smaller one or more padding"
+            ) from None
         return out
 
     def plain(self) -> nn.Module:

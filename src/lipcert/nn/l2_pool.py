@@ -42,7 +42,10 @@ class L2NormPool2d(nn.Module):
             whole: Tensor = torch.linalg.vector_norm(x, dim=(-2, -1), keepdim=True)
             return whole
         if x.shape[-1] % k or x.shape[-2] % k:
-            raise InputError(f"L2NormPool2d: expected sides divisible by {k}, got {tuple(x.shape[-2:])}")
+            size = tuple(x.shape[-2:])
+            raise InputError(
+                f"L2NormPool2d: expected sides divisible by {k}, got {size}: pad or crop the image"
+            )
         rows, columns = x.shape[-2] // k, x.shape[-1] // k
         windows = x.reshape(*x.shape[:-2], rows, k, columns, k)
         lengths: Tensor = torch.linalg.vector_norm(windows, dim=(-3, -1))

@@ -142,7 +142,9 @@ class SandwichConv2d(_Sandwich):
             self._size, self._kept = size, None
         kernel = self.raw.shape[-1]
         if min(size) < kernel:
-            raise InputError(f"SandwichConv2d: the kernel ({kernel}) is larger than the image {size}")
+            raise InputError(
+                f"SandwichConv2d: the kernel ({kernel}) is larger than the image {size}: use a smaller one"
+            )
         return self.weights()
 
     def forward(self, x: Tensor) -> Tensor:

@@ -119,7 +119,8 @@ class SOCConv2d(Derived):
         """Space to depth, then zero channels."""
         if x.shape[-1] % self.stride or x.shape[-2] % self.stride:
             size = tuple(x.shape[-2:])
-            raise InputError(f"SOCConv2d: expected sides divisible by the stride {self.stride}, got {size}")
+            expected = f"SOCConv2d: expected sides divisible by the stride {self.stride}, got {size}"
+            raise InputError(f"{expected}: pad or crop the image, or use stride 1")
         x = F.pixel_unshuffle(x, self.stride) if self.stride > 1 else x
         return F.pad(x, (0, 0, 0, 0, 0, self.inner - x.shape[1]))
 
