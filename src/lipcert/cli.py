@@ -28,6 +28,7 @@ RoundingName = Annotated[str, typer.Option(help="float64, float32 (as deployed) 
 Model = Annotated[
     str, typer.Argument(help="A run directory, a .safetensors file or a name (`lipcert list trained`).")
 ]
+Local = Annotated[bool, typer.Option(help="Prove bounds on balls around every sample as well.")]
 Overwrite = Annotated[bool, typer.Option(help="Replace what the output directory holds.")]
 
 
@@ -75,7 +76,7 @@ def certify(
     radii: Radii = None,
     rounding: RoundingName = "float64",
     effort: Annotated[str, typer.Option(help="Of the proof: auto, exact or fast.")] = "auto",
-    local: Annotated[bool, typer.Option(help="Prove bounds around every sample as well.")] = False,
+    local: Local = False,
     output: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path("certificate.json"),
 ) -> None:
     """Prove the bounds of a trained model, certify a split of its data, and write certificate.json.
@@ -125,6 +126,7 @@ def attack(
     budget: Annotated[
         str, typer.Option(help="full (1000 samples, 500 steps), cpu (128, 50) or smoke (16, 10).")
     ] = "cpu",
+    local: Local = False,
     output: Annotated[Path, typer.Option(help="Where the findings go; the picture beside.")] = Path(
         "attack.json"
     ),
@@ -137,7 +139,8 @@ def attack(
     from lipcert.recipes.attacking import attack_model
     from lipcert.report.band import band_figure, band_table
 
-    band, findings = attack_model(model, data, split, radii, rounding, budget, quiet=not sys.stderr.isatty())
+    quiet = not sys.stderr.isatty()
+    band, findings = attack_model(model, data, split, radii, rounding, budget, local, quiet)
     _print(band_table(findings))
     write_json(output, findings)
     picture = band_figure(band, findings, output.with_suffix(".png"))
@@ -150,7 +153,7 @@ def attack(
 def tightness(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
     budget: Annotated[
-        str, typer.Option(help="full (4000 pairs, 1000 steps), cpu (256, 200) or smoke.")
+        str, typer.Option(help="full (4000 pairs, 1000 steps), cpu (64, 200) or smoke.")
     ] = "full",
 ) -> None:
     """Search two points that stretch most; their slope over the proved constant is the tightness.

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lipcert import InputError, certificate, certifier
+from lipcert import InputError, certificate, certifier, local_bound
 from lipcert.attack import Band, attack
 from lipcert.attack.band import ATTACKS
 from lipcert.attack.margin import towards_rival
@@ -62,6 +62,28 @@ def test_no_attack_breaks_a_certificate(name: str, rounding: str) -> None:
     assert len(band.right) == 16
     for eps in (0.0, 0.05, 0.3):
         assert band.certified(eps) <= band.empirical(eps) <= band.clean()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_attack_breaks_a_local_certificate(seed: int) -> None:
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(6, 24), nn.ReLU(), nn.Linear(24, 16), nn.ReLU6(), nn.Linear(16, 3))
+    data, prover = dataset(model, (6,)), certifier(model, (6,))
+    everywhere = attack(model, prover, data, [0.05], "smoke", "float64", ("margin",))
+    balls = [q * float(everywhere.radius.median()) for q in (0.5, 1.2, 2.0)]
+    band = attack(model, prover, data, [0.05], "smoke", "float64", QUICK, local=balls)
+    assert band.broken == []
+    assert (band.radius > everywhere.radius).any()
+    assert (band.nearest > band.radius).all()
+
+
+def test_local_constants_that_are_too_small_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = local_bound.masked_norm
+    monkeypatch.setattr(local_bound, "masked_norm", lambda *given: real(*given) / 3)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 24), nn.ReLU(), nn.Linear(24, 3))
+    data, prover = dataset(model, (6,)), certifier(model, (6,))
+    assert attack(model, prover, data, [0.05], "smoke", "float64", ("margin",), local=[5.0]).broken
 
 
 def test_brendel_bethge_comes_close_to_the_truth_of_a_linear_network() -> None:

@@ -59,9 +59,13 @@ def attack(
     budget: str = "cpu",
     rounding: Rounding = "float64",
     attacks: Sequence[str] = ATTACKS,
+    local: Sequence[float] = (),
     quiet: bool = True,
 ) -> Band:
-    """Attack some samples of a data set, at the radii and inside every certified radius."""
+    """Attack some samples of a data set, at the radii and inside every certified radius.
+
+    `local` are the balls of the claim, as a certifier takes them.
+    """
     samples, steps, tries = BUDGETS[budget]
     # Any order of the data will do: always the same random ones.
     chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[:samples]
@@ -71,7 +75,7 @@ def attack(
     with Progress(transient=True, disable=quiet) as progress:
         task = progress.add_task("attack", total=-(-len(x) // _BATCH) * len(attacks))
         for start in range(0, len(x), _BATCH):
-            target = Target.of(model, certifier, x[start : start + _BATCH], rounding, bounds)
+            target = Target.of(model, certifier, x[start : start + _BATCH], rounding, bounds, local)
             search = _Search(target, start)
             for name in attacks:
                 progress.update(task, description=name)

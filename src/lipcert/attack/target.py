@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -39,11 +39,12 @@ class Target:
         x: Tensor,
         rounding: Rounding,
         bounds: tuple[float, float],
+        local: Sequence[float] = (),
     ) -> Target:
         """Certify the samples. `rounding="float32"` makes a claim about float32, the others about float64."""
         dtype = torch.float32 if rounding == "float32" else torch.float64
         module = copy.deepcopy(model).to(dtype).eval().requires_grad_(False)
-        certificate = certifier(x.to(dtype), rounding)
+        certificate = certifier(x.to(dtype), rounding, local=local)
         if (certificate.prediction < 0).any():
             raise InputError("model: its logits are not finite on some samples; nothing to attack")
         return cls(

@@ -18,19 +18,22 @@ def attack_model(
     radii: str | None,
     rounding: str,
     budget: str,
+    local: bool,
     quiet: bool,
 ) -> tuple[Band, dict[str, Any]]:
     """The band, and the findings ready for JSON."""
     if budget not in BUDGETS:
         raise InputError(f"--budget: expected one of {', '.join(BUDGETS)}, got {budget!r}")
     it = Subject.open(source, data_name, split, radii, rounding, "auto")
-    band = attack(it.model, it.prover, it.data, it.radii, budget, rounding, quiet=quiet)  # type: ignore[arg-type]
+    balls = it.balls if local else ()
+    band = attack(it.model, it.prover, it.data, it.radii, budget, rounding, local=balls, quiet=quiet)  # type: ignore[arg-type]
     rows = [{"radius": r, "certified": band.certified(r), "empirical": band.empirical(r)} for r in it.radii]
     return band, {
         "model_sha256": tensors_sha256(it.model.state_dict()),
         "data": it.described,
         "split": split,
         "rounding": rounding,
+        "local": list(balls),
         "budget": budget,
         "samples": len(band.right),
         "clean": band.clean(),

@@ -30,6 +30,11 @@ class Subject:
     described: dict[str, Any]  # the data, for a certificate
     radii: tuple[float, ...]
 
+    @property
+    def balls(self) -> tuple[float, ...]:
+        """For local bounds: one for every radius."""
+        return balls_for(self.radii)
+
     @classmethod
     def open(
         cls, source: str, data_name: str | None, split: str, radii: str | None, rounding: str, effort: str
@@ -56,7 +61,7 @@ def certify_model(
 ) -> dict[str, Any]:
     """What `lipcert certify` finds out about a run directory or a model file."""
     it = Subject.open(source, data_name, split, radii, rounding, effort)
-    balls = balls_for(it.radii) if local else ()
+    balls = it.balls if local else ()
     certificate = certify_data(it.prover, it.data, rounding, local=balls)  # type: ignore[arg-type]
     return describe(it.model, it.prover, it.described, {split: (it.data, certificate)}, it.radii)
 
