@@ -40,6 +40,9 @@ _SCALE = 0.7
 # Power iterations a training step, and before the first.
 _ITERATIONS, _FIRST_ITERATIONS = 1, 50
 
+# Up to this size the series of degree 8 leaves 1e-11.
+_SERIES_REACH = 0.25
+
 # Cells in which the series is bounded, a unit of ‖A‖²; norms beyond which it is bounded by the exponential.
 _CELLS, _FAR = 64, 5.0
 
@@ -151,7 +154,30 @@ class SOCLinear(DerivedLinear):
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """W."""
         (raw,) = sources
-        return (torch.linalg.matrix_exp(raw - raw.T)[: self.out_features, : self.in_features],)
+        exponential = squared_series if self.training and not raw.is_meta else torch.linalg.matrix_exp
+        return (exponential(raw - raw.T)[: self.out_features, : self.in_features],)
+
+
+def squared_series(a: Tensor) -> Tensor:
+    """exp(a) to 1e-9: the series of degree 8 at a/2^s, squared. The backward pass of torch's own is far slower.
+
+    Example:
+        >>> squared_series(torch.tensor([[0.0, -1.0], [1.0, 0.0]]))  # cos 1, sin 1
+        tensor([[ 0.5403, -0.8415],
+                [ 0.8415,  0.5403]])
+    """
+    square = a @ a
+    size = math.sqrt(float(torch.linalg.matrix_norm(square.detach(), 1)))  # ≥ the largest |eigenvalue|
+    squarings = max(0, math.frexp(size / _SERIES_REACH)[1])
+    b, b2 = a * 0.5**squarings, square * 0.25**squarings
+    b3 = b2 @ b
+    c = [1 / math.factorial(j) for j in range(9)]
+    eye = torch.eye(len(a), dtype=a.dtype, device=a.device)
+    inner = c[3] * eye + c[4] * b + c[5] * b2 + b3 @ (c[6] * eye + c[7] * b + c[8] * b2)
+    found = eye + b + c[2] * b2 + b3 @ inner
+    for _ in range(squarings):
+        found = found @ found
+    return found
 
 
 def unfoldings(kernels: Tensor) -> list[Tensor]:
