@@ -277,3 +277,17 @@ def test_vectors_follow_once_a_step(layer: Derived, fused: bool) -> None:
     optimizer.step()
     layer(x)
     assert all(not torch.equal(value, followed[name]) for name, value in layer.named_buffers())
+
+
+def test_a_compiled_layer_is_not_compiled_anew_at_every_step() -> None:
+    torch.manual_seed(0)
+    layer, x = CPLConv2d(2, 4), torch.randn(2, 2, 4, 4)
+    compiled = torch.compile(layer, backend="eager")
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1, fused=True)
+    for step in range(6):
+        optimizer.zero_grad()
+        compiled(x).square().sum().backward()
+        optimizer.step()
+        if step == 1:
+            torch._dynamo.utils.counters.clear()
+    assert not torch._dynamo.utils.counters["stats"].get("unique_graphs")

@@ -7,9 +7,11 @@ They carry no gradient then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +20,25 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from lipcert.bounds import Rule
 
 L = TypeVar("L", nn.Linear, nn.Conv2d)
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _not_compiled(function: Callable[P, T]) -> Callable[P, T]:
+    """For what looks at things that change from step to step: torch.compiler.disable, without importing the
+    compiler where nobody compiles."""
+    disabled: list[Callable[P, T]] = []
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if "torch._dynamo" not in sys.modules:
+            return function(*args, **kwargs)
+        if not disabled:
+            disabled.append(torch.compiler.disable(function))  # type: ignore[no-untyped-call]
+        return disabled[0](*args, **kwargs)
+
+    call._torchdynamo_disable = True  # type: ignore[attr-defined]
+    return call
 
 
 class Derived(nn.Module):
@@ -43,14 +64,19 @@ class Derived(nn.Module):
         if self.training:
             self._follow_changes()
             return self.derive(*self._sources())
+        return self._settled()
+
+    def _sources(self) -> list[Tensor]:
+        return [getattr(self, name) for name in self.sources]
+
+    @_not_compiled
+    def _settled(self) -> tuple[Tensor, ...]:
         sources = self._sources()
         if self._kept is None or not self._kept.state.is_of(sources):
             self._kept = _Kept(_State(sources), self._in_double(sources))
         return self._kept.weights
 
-    def _sources(self) -> list[Tensor]:
-        return [getattr(self, name) for name in self.sources]
-
+    @_not_compiled
     @torch.no_grad()
     def _follow_changes(self) -> None:
         """Once for all calls with the same parameters: all pieces of a batch shall have the same weights."""
