@@ -49,3 +49,10 @@ def test_what_cannot_collapse_keeps_its_weights() -> None:
     kept = copy[0].weights()
     copy(x)
     assert copy[0].weights()[0] is kept[0]
+
+
+def test_a_layer_that_is_used_twice_stays_one() -> None:
+    layer = AOLLinear(4, 4)
+    found = plain(nn.Sequential(layer, nn.ReLU(), layer))
+    assert type(found[0]) is nn.Linear
+    assert found[0] is found[2]

@@ -12,7 +12,7 @@ from lipcert import InputError, certifier
 from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import prove
 from lipcert.evaluation import evaluate
-from lipcert.nn import Branches, Householder, MinMax, Residual, Scale
+from lipcert.nn import Branches, Householder, L2NormPool2d, MinMax, Residual, Scale
 
 
 def networks() -> dict[str, tuple[nn.Module, tuple[int, ...]]]:
@@ -119,3 +119,36 @@ def test_sums_too_long_for_float32_are_refused() -> None:
     model = nn.Sequential(nn.Linear(140_000, 2), nn.Linear(2, 2))
     with pytest.raises(InputError, match="0: float32 sums of more than"):
         certifier(model, (140_000,))(torch.randn(1, 140_000), rounding="float32")
+
+
+def test_networks_that_overflow_float32_are_not_certified_for_it() -> None:
+    layers = [nn.Linear(2, 2, bias=False) for _ in range(4)]
+    for layer, size in zip(layers, (1e30, 1e30, 1e-30, 1e-30), strict=True):
+        layer.weight.data.copy_(size * torch.eye(2))
+    model, x = nn.Sequential(*layers), torch.tensor([[1.0, 0.3], [0.1, 0.9]])
+    assert not model(x).isfinite().all()
+    prover = certifier(model, (2,))
+    assert (prover(x).radius > 0.4).all()  # in exact arithmetic it is a fine network
+    assert (prover(x, "float32").radius == 0).all()
+
+
+def test_a_certificate_ends_where_float32_may_overflow() -> None:
+    model = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 2, bias=False))
+    model[0].weight.data.fill_(1.0)
+    model[1].weight.data.copy_(torch.tensor([[1.0], [0.0]]))
+    x = torch.tensor([[1e30]])
+    prover = certifier(model, (1,))
+    assert float(prover(x).radius) > 1e29
+    assert float(prover(x, "float32").radius) == 0
+    near = torch.tensor([[1e17]])
+    assert 1e16 < float(prover(near, "float32").radius) <= 1.2e18
+
+
+def test_squares_that_underflow_float32_are_not_certified_for_it() -> None:
+    model = nn.Sequential(L2NormPool2d(), nn.Flatten(), nn.Linear(1, 2))
+    model[2].weight.data.copy_(torch.tensor([[1.0], [0.0]]))
+    model[2].bias.data.copy_(torch.tensor([0.0, 1e-24]))
+    x = torch.full((1, 1, 2, 2), 5e-24)
+    prover = certifier(model, (1, 2, 2))
+    assert int(model(x).argmax()) != int(prover(x).prediction)
+    assert float(prover(x, "float32").radius) == 0

@@ -211,3 +211,36 @@ def test_weights_whose_squares_leave_the_floats_keep_their_units(scale: float) -
     assert torch.isfinite(local.constant).all()
     assert (local.constant > 0).all()
     assert (local.constant <= bound.value).all()
+
+
+class Unused(nn.Module):
+    """Computes something that it does not return."""
+
+    def __init__(self, after: bool) -> None:
+        super().__init__()
+        self.a, self.b, self.head = (nn.Linear(2, 2, bias=False) for _ in range(3))
+        self.relu, self.after = nn.ReLU(), after
+        for layer, size in ((self.a, 1.0), (self.b, 1e-3), (self.head, 1.0)):
+            layer.weight.data.copy_(size * torch.eye(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        u = self.a(x)
+        if not self.after:
+            self.b(x)
+        y: Tensor = self.head(self.relu(u))
+        if self.after:
+            self.b(y)
+        return y
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_what_is_not_returned_takes_no_part(after: bool) -> None:
+    model, x = Unused(after), torch.tensor([[1.0, 0.9]])
+    certifier = lipcert.certifier(model, (2,))
+    assert float(certifier(x, local=5.0).radius) == pytest.approx(0.1 / 2**0.5, rel=1e-6)
+    torch.testing.assert_close(Bounded(model, (2,), local=0.1)(x)[0], model(x))
+
+
+def test_a_branch_is_refused_before_training() -> None:
+    with pytest.raises(InputError, match="one sequence"):
+        Bounded(nn.Sequential(Residual(nn.Linear(4, 4)), nn.Linear(4, 2)), (4,), local=0.1)

@@ -15,11 +15,11 @@ import lipcert.bounds.fourier as fourier
 from lipcert.bounds.contract import sample_norm
 from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import prove
-from lipcert.bounds.rounding import TINY, U, gamma
+from lipcert.bounds.rounding import TINY, TINY32, U, gamma
 from lipcert.bounds.rules.linear import dot_roundoff
 from lipcert.bounds.strips import Strip, strip_norm_upper
 from lipcert.certificate import _Head
-from lipcert.evaluation import FLOAT32, TINY32, Deployed, Evaluation, _deployed, evaluate
+from lipcert.evaluation import FLOAT32, LARGEST32, Deployed, Evaluation, _deployed, evaluate
 
 
 def there(found: float | Tensor, formula: float) -> None:
@@ -92,7 +92,7 @@ def test_a_margin(
 
 
 G32 = FLOAT32 * gamma(4)
-NOTHING = Deployed(column(0.0), column(0.0), 0.0)
+NOTHING = Deployed(column(0.0), column(0.0), 0.0, column(math.inf))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_float32_margin_of_equal_rows_is_all_rounding() -> None:
     equal = nn.Linear(2, 2).double()
     equal.weight.data = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double()
     at_x = Evaluation(torch.zeros(1, 2).double(), column(0.0))
-    found = _Head.linear(equal).float32_error(at_x, Deployed(column(1e6), column(1e6), 0.0), TOP)
+    found = _Head.linear(equal).float32_error(at_x, replace(NOTHING, a=column(1e6), b=column(1e6)), TOP)
     for value in found:
         assert float(value[0, 1]) == pytest.approx(G32 * 2e6, rel=1e-4)
 
@@ -131,6 +131,7 @@ def layer(**parts: Any) -> Any:
         join_upper=lambda constants: constants[0],
         roundoff_gain=lambda module: parts.get("gain", 0.0) / U,
         products=lambda module: 7,
+        float32_underflow=lambda module: 9 * TINY32,
     )
     return SimpleNamespace(rule=rule, module=None, path="it", shape=(5,))
 
@@ -149,13 +150,34 @@ def layer(**parts: Any) -> Any:
     ],
 )
 def test_a_float32_layer(parts: dict[str, float], a: float, b: float) -> None:
-    before = Deployed(
-        column(parts.get("before_a", 0.0)), column(parts.get("before_b", 0.0)), parts.get("lipschitz", 0.0)
-    )
+    a0, b0 = column(parts.get("before_a", 0.0)), column(parts.get("before_b", 0.0))
+    before = replace(NOTHING, a=a0, b=b0, lipschitz=parts.get("lipschitz", 0.0))
     roundoff, error = column(parts.get("roundoff", 0.0)), column(parts.get("error", 0.0))
     after = _deployed(layer(**parts), parts.get("upper", 0.0), roundoff, error, [before])
     for value, formula in ((after.a, a), (after.b, b)):
         assert formula * (1 - 1e-12) <= float(value) <= formula * (1 + 1e-5) + 1e-30
+
+
+@pytest.mark.parametrize(
+    ("parts", "limit"),
+    [
+        ({"roundoff": U * LARGEST32}, -1.0),
+        ({"gain": U, "error": LARGEST32}, -1.0),
+        ({"gain": U, "before_a": LARGEST32}, -1.0),
+        ({"gain": U, "lipschitz": 4.0}, LARGEST32 / 4),
+        ({"gain": U, "before_b": 4.0}, LARGEST32 / 4),
+        ({"gain": U, "lipschitz": 4.0, "roundoff": U * LARGEST32 / 2}, LARGEST32 / 8),
+        ({}, math.inf),
+    ],
+)
+def test_where_float32_may_overflow(parts: dict[str, float], limit: float) -> None:
+    a, b = column(parts.get("before_a", 0.0)), column(parts.get("before_b", 0.0))
+    before = replace(NOTHING, a=a, b=b, lipschitz=parts.get("lipschitz", 0.0))
+    roundoff, error = column(parts.get("roundoff", 0.0)), column(parts.get("error", 0.0))
+    after = float(_deployed(layer(**parts), 1.0, roundoff, error, [before]).limit)
+    assert (after < 0) if limit < 0 else after == pytest.approx(limit, rel=1e-5)
+    kept = _deployed(layer(), 1.0, column(0.0), column(0.0), [replace(NOTHING, limit=column(7.0))])
+    assert float(kept.limit) == 7
 
 
 def test_the_symbol_of_a_convolution_may_be_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,11 +24,12 @@ from lipcert.bounds.bounded import binary_as_two, binary_rows, checked_classes
 from lipcert.bounds.contract import refuse_unsettled, sample_norm
 from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import Bound, Effort, prove
-from lipcert.bounds.rounding import SAFETY, TINY, TINY_ROOT, U, gamma
+from lipcert.bounds.rounding import SAFETY, TINY, TINY32, TINY_ROOT, U, gamma
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
-from lipcert.evaluation import FLOAT32, LONGEST, TINY32, Deployed, Evaluation, evaluate, plain
+from lipcert.evaluation import FLOAT32, LONGEST, Deployed, Evaluation, evaluate, no_overflow, plain
 from lipcert.hashing import tensors_sha256
 from lipcert.local_bound import Local, local_bound
+from lipcert.nn.derived import Derived
 from lipcert.precision import refuse_reduced_precision
 from lipcert.shards import ALONE, Shard
 from lipcert.types import pairwise_distance
@@ -37,6 +38,9 @@ Rounding = Literal["float64", "float32", "ignored"]
 
 # The evaluation radii of the field.
 RADII = (36 / 255, 72 / 255, 108 / 255)
+
+
+_PLAIN = (bool, int, float, str, tuple, type(None))
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ class Certifier:
             raise InputError(
                 "rounding: float32 speaks of a network with float32 weights, this one has others"
             )
-        balls = tuple(local) if isinstance(local, Sequence) else (local,)
+        balls = (float(local),) if isinstance(local, float | int) else tuple(map(float, local))
         if not all(0 < ball < math.inf for ball in balls):
             raise InputError(f"local: expected radii > 0, got {local}")
         if balls and rounding == "float32":
@@ -172,6 +176,8 @@ class Certifier:
             lost, growing = self._head.float32_error(at_x, at_x.deployed, top)
             margin, constants = margin - lost, constants + growing
         radius, rival = _radius(margin, constants, top)
+        if at_x.deployed is not None:
+            radius = torch.minimum(radius, self._head.float32_limit(at_x, at_x.deployed)).clamp_min(0.0)
         for ball in balls:
             local = local_bound(self._features, self.bound, x, ball)
             smaller = torch.minimum(constants, self._head.local_constants(local, top))
@@ -294,6 +300,13 @@ class _Head:
         growing = spread * b + unit * lengths * (deployed.lipschitz + b)
         return SAFETY * (lost + underflow), SAFETY * growing
 
+    def float32_limit(self, at_x: Evaluation, deployed: Deployed) -> Tensor:
+        """Within which distance no float32 number overflows: (B,)."""
+        longest = self.lengths.max()
+        size = at_x.features.abs() @ self.rows.abs().amax(0) + self.bias.abs().max()
+        size = size + longest * (at_x.error + deployed.a)
+        return torch.minimum(deployed.limit, no_overflow(size, longest * (deployed.lipschitz + deployed.b)))
+
     def local_constants(self, local: Local, top: Tensor) -> Tensor:
         """K_ij of every sample's ball for i = top, from the features that move there: (B, N)."""
         moving = local.active if local.active.shape[1] == self.length else local.active.new_ones(())
@@ -360,20 +373,33 @@ def _product_up(spread: Tensor, features: float) -> Tensor:
 
 def _frozen_copy(model: nn.Module) -> nn.Module:
     """What the certificate speaks of: float64, its weights settled, out of the reach of later training."""
-    frozen = copy.deepcopy(model).to("cpu", torch.float64)
-    for path, module in frozen.named_modules():
+    for path, module in model.named_modules():
+        refuse_unsettled(path, module)
+        if isinstance(module, Derived):
+            module.forget()  # what is certified is what runs from now on, whoever wrote to it
+    frozen = copy.deepcopy(model)
+    for module in frozen.modules():
+        if isinstance(module, Derived):
+            module.remember_precision()
+    frozen = frozen.to("cpu", torch.float64)
+    for module in frozen.modules():
         if parametrize.is_parametrized(module):
-            refuse_unsettled(path, module)
             for name in list(cast(nn.ModuleDict, module.parametrizations)):
                 parametrize.remove_parametrizations(module, name, leave_parametrized=True)
     return frozen
 
 
-def _fingerprint(model: nn.Module) -> tuple[str, str, tuple[bool, ...]]:
+def _fingerprint(model: nn.Module) -> tuple[str, str, tuple[str, ...]]:
     """Changes with any weight, setting or mode of the model."""
-    modes = tuple(module.training for module in model.modules())
     # Buffers that are not saved count as well, so not from the state_dict.
-    return tensors_sha256(dict([*model.named_parameters(), *model.named_buffers()])), repr(model), modes
+    tensors = tensors_sha256(dict([*model.named_parameters(), *model.named_buffers()]))
+    return tensors, repr(model), tuple(_settings(module) for module in model.modules())
+
+
+def _settings(module: nn.Module) -> str:
+    """All plain attributes, for those that print does not show; `training` is one."""
+    plain = {k: v for k, v in vars(module).items() if not k.startswith("_") and isinstance(v, _PLAIN)}
+    return repr(sorted(plain.items()))
 
 
 __all__ = [

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from lipcert.bounds.graph import Program, Step
@@ -24,17 +25,22 @@ from lipcert.errors import InputError
 FLOAT32 = 2.0**29 * 1.01
 LONGEST = 1 << 17
 
-# What one float32 operation may lose to underflow, flushed to zero or not.
-TINY32 = 2.0**-126
+# Where a sum of absolute values may exceed this, float32 may overflow somewhere: squares and the terms of a
+# series included, no number on the way is then above 2^127.
+LARGEST32 = 2.0**60
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """Distance of float32 features from the exact ones, within r: at most a + b·r; P for the features."""
+    """Distance of float32 features from the exact ones, within r: at most a + b·r; P for the features.
+
+    Nothing overflows within `limit`.
+    """
 
     a: Tensor  # (B,)
     b: Tensor  # (B,)
     lipschitz: float
+    limit: Tensor  # (B,)
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ def evaluate(program: Program, bound: Bound, x: Tensor, float32: bool) -> Evalua
     """The features and their errors, layer by layer."""
     zero = x.new_zeros(x.shape[0])
     values, errors = {program.source: x}, {program.source: zero}
-    deployed = {program.source: Deployed(zero, zero, 1.0)}
+    deployed = {program.source: Deployed(zero, zero, 1.0, zero + math.inf)}
     for step, layer in zip(program.steps, bound.layers, strict=True):
         inputs = [values[i] for i in step.inputs]
         output = step.module.forward(*inputs)
@@ -83,9 +89,18 @@ def _deployed(step: Step, upper: float, roundoff: Tensor, error: Tensor, before:
     products = step.rule.products(step.module)
     if products > LONGEST:
         raise InputError(f"{step.path}: float32 sums of more than {LONGEST} products are not bounded")
-    underflow = float(math.prod(step.shape)) * (products + 2) * TINY32
+    underflow = float(math.prod(step.shape)) * step.rule.float32_underflow(step.module)
+    # Roundings are at least U times the sums of absolute values in which they happen.
+    here = no_overflow((roundoff + gain * (error + a)) / U, gain / U * (lipschitz + b))
     return Deployed(
         SAFETY * (upper * a + FLOAT32 * (roundoff + gain * (error + a)) + underflow),
         SAFETY * (upper * b + FLOAT32 * gain * (lipschitz + b)),
         mul_up(lipschitz, upper),
+        torch.stack([here, *(d.limit for d in before)]).amin(0),
     )
+
+
+def no_overflow(size: Tensor, growth: Tensor) -> Tensor:
+    """The largest r with size + growth·r below what float32 can hold; negative if there is none."""
+    room = LARGEST32 - SAFETY * size
+    return torch.where(growth > 0, room / (SAFETY * growth), torch.where(room > 0, torch.inf, -1.0))

@@ -1,4 +1,4 @@
-"""Models for where lipcert is not: ordinary torch layers with the same outputs."""
+"""Models for use: layers that derive their weights replaced by ordinary ones with the same outputs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ def plain(model: nn.Module) -> nn.Module:
     found = copy.deepcopy(model).eval()
     if isinstance(found, Derived):
         return found.plain()
-    for path, module in list(found.named_modules()):
+    made: dict[nn.Module, nn.Module] = {}  # a layer that is used twice stays one
+    for path, module in list(found.named_modules(remove_duplicate=False)):
         if isinstance(module, Derived):
             parent, _, name = path.rpartition(".")
-            setattr(found.get_submodule(parent), name, module.plain())
+            made[module] = made.get(module) or module.plain()
+            setattr(found.get_submodule(parent), name, made[module])
     return found.eval()

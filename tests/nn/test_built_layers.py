@@ -27,6 +27,7 @@ from lipcert.nn import (
     SLLConv2d,
     SLLLinear,
     SOCConv2d,
+    SOCLinear,
 )
 from lipcert.nn.derived import Derived
 from lipcert.nn.sandwich import cayley
@@ -291,3 +292,73 @@ def test_a_compiled_layer_is_not_compiled_anew_at_every_step() -> None:
         if step == 1:
             torch._dynamo.utils.counters.clear()
     assert not torch._dynamo.utils.counters["stats"].get("unique_graphs")
+
+
+def test_the_certificate_is_about_the_weights_of_its_precision() -> None:
+    """A float32 layer runs weights that were rounded to float32, and they are what is proved."""
+    torch.manual_seed(0)
+    model = nn.Sequential(SOCLinear(6, 6, bias=False), MinMax(), nn.Linear(6, 2)).eval()
+    prover = lipcert.certifier(model, (6,))
+    executed = torch.linalg.svdvals(model[0].weight.detach().double())[0]
+    assert prover.bound.layers[0].upper == pytest.approx(float(executed), rel=1e-12)
+    assert prover.bound.layers[0].upper == pytest.approx(upper(model[0], (6,)).value, rel=1e-15)
+    x = torch.randn(5, 6)
+    with torch.no_grad():
+        expected = model[2].double()(model[1](nn.functional.linear(x.double(), model[0].weight.double())))
+    model.float()
+    torch.testing.assert_close(prover.logits(x), expected, rtol=1e-14, atol=1e-14)
+
+
+@pytest.mark.parametrize("head", [LLNLinear(8, 4), AOLLinear(8, 4), SOCLinear(8, 4)])
+def test_a_head_in_training_is_refused(head: nn.Module) -> None:
+    with pytest.raises(InputError, match="eval"):
+        lipcert.certifier(nn.Sequential(nn.Linear(8, 8), MinMax(), head.train()), (8,))
+
+
+def test_what_is_certified_is_what_runs_whoever_wrote_to_it() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Sequential(AOLLinear(4, 4), nn.Linear(4, 2)).eval(), torch.randn(64, 4)
+    model(x)
+    model[0].raw.data.copy_(torch.randn(4, 4))
+    found = lipcert.certify(model, x)
+    assert torch.equal(found.prediction[found.radius > 0], model(x).argmax(1)[found.radius > 0])
+
+
+def test_inference_mode_leaves_no_trace() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Sequential(AOLLinear(4, 4), nn.Linear(4, 2)).eval(), torch.randn(3, 4)
+    with torch.inference_mode():
+        first = model(x)
+        inside = lipcert.certify(model, x)
+    x.requires_grad_()
+    again = model(x)
+    again.sum().backward()
+    torch.testing.assert_close(first.clone(), again.detach())
+    assert torch.equal(inside.radius.clone(), lipcert.certify(model, x).radius)
+
+
+def test_soc_recovers_from_weights_of_zero() -> None:
+    torch.manual_seed(0)
+    layer, x = SOCConv2d(2, 2).train(), torch.randn(1, 2, 4, 4)
+    before = layer.raw.detach().clone()
+    with torch.no_grad():
+        layer.raw.zero_()
+        layer(x)
+        layer.raw.copy_(before)
+    layer(x).square().sum().backward()
+    assert (layer.weights()[0].abs() > 0).any()
+    assert (layer.raw.grad.abs() > 0).any()
+
+
+def test_settings_that_are_not_printed_are_noticed() -> None:
+    model = nn.Sequential(nn.AvgPool2d(2, divisor_override=2), nn.Flatten(), nn.Linear(4, 2))
+    prover = lipcert.certifier(model, (1, 4, 4))
+    model[0].divisor_override = 1
+    with pytest.raises(lipcert.StaleBoundError):
+        prover(torch.zeros(1, 1, 4, 4))
+
+
+def test_a_square_kernel_may_be_a_pair() -> None:
+    assert CPLConv2d(2, 3, kernel_size=(3, 3)).kernel_size == SOCConv2d(2, 2, (3, 3)).kernel_size == 3
+    with pytest.raises(InputError, match="both sides"):
+        SLLConv2d(2, 3, kernel_size=(3, 5))

@@ -18,8 +18,10 @@ _MOVES = (nn.Flatten, nn.Unflatten, nn.Identity, Permute, Reshape)
 
 
 def refuse_branches(program: Program) -> None:
-    """Raise unless every layer has one input."""
-    if any(len(step.inputs) != 1 for step in program.steps):
+    """Raise unless every layer has the one before it as its only input."""
+    before = [program.source, *(step.name for step in program.steps)]
+    chained = all(step.inputs == (name,) for step, name in zip(program.steps, before, strict=False))
+    if not chained or before[-1] != program.result:
         raise InputError("local: a local bound needs a model that is one sequence of layers")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from lipcert.bounds.ball import refuse_branches
 from lipcert.bounds.graph import Program, trace
 from lipcert.bounds.linear_map import first_vector
 from lipcert.bounds.local_estimate import local_estimate
@@ -50,6 +51,8 @@ class Bounded(nn.Module):
         program = trace(model, input_shape)
         self.classes = checked_classes(program)
         self._program, head = program.split_head()
+        if local is not None:
+            refuse_branches(self._program)
         # In a tuple, or the head's weights would be registered here a second time.
         self._head = (head,)
         if head is None:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from lipcert.bounds.rounding import TINY_ROOT
+from lipcert.bounds.rounding import TINY32, TINY_ROOT
 from lipcert.errors import InputError, UnknownBoundError
 from lipcert.types import Shape
 
@@ -66,6 +66,10 @@ class Rule(Generic[M]):
     def products(self, module: M) -> int:
         """How many products are summed in one output, from above."""
         return 8
+
+    def float32_underflow(self, module: M) -> float:
+        """What one output may lose in float32 to underflow."""
+        return (self.products(module) + 2) * TINY32
 
     def join_upper(self, constants: Sequence[float]) -> float:
         """Proved constant of all inputs together."""

@@ -79,7 +79,17 @@ def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:
     if not isinstance(result, fx.Node) or result.name not in values:
         raise UnknownBoundError("model: expected one output tensor, made from the input")
     _refuse_overwritten(nodes, steps)
-    return Program(steps, inputs[0].name, result.name)
+    return Program(_needed(steps, result.name), inputs[0].name, result.name)
+
+
+def _needed(steps: Sequence[Step], result: str) -> tuple[Step, ...]:
+    """Without those whose values never reach the result."""
+    wanted, found = {result}, []
+    for step in reversed(steps):
+        if step.name in wanted:
+            wanted.update(step.inputs)
+            found.append(step)
+    return tuple(reversed(found))
 
 
 def checked_shape(input_shape: Sequence[int]) -> Shape:

@@ -11,7 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from lipcert.bounds.ball import carried, constant_beyond, reach, refuse_branches
+from lipcert.bounds.ball import carried, constant_beyond, reach
 from lipcert.bounds.graph import Program, Step
 from lipcert.bounds.rules.linear import LinearRule
 
@@ -23,7 +23,6 @@ def local_estimate(
     program: Program, vectors: Mapping[str, Tensor], x: Tensor, radius: float
 ) -> tuple[Tensor, Tensor]:
     """The features (B, D), and their constants on balls of this radius (B,), with gradients."""
-    refuse_branches(program)
     constant, value, active = x.new_ones(len(x)), x, torch.ones_like(x)
     following = [step.module for step in program.steps[1:]] + [nn.Identity()]
     for step, after in zip(program.steps, following, strict=True):

@@ -64,7 +64,8 @@ def _key(weight: Tensor, settings: object) -> str:
 
 def _fingerprint() -> str:
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    package = Path(__file__).parents[1]
+    for path in sorted([*(package / "bounds").rglob("*.py"), *(package / "nn").rglob("*.py")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -19,6 +19,10 @@ TINY = 2.0**-1000
 # The same for a norm, whose squares underflow long before it does.
 TINY_ROOT = 2.0**-530
 
+# What one float32 operation may lose to underflow, flushed to zero or not; and a float32 norm.
+TINY32 = 2.0**-126
+TINY32_ROOT = 2.0**-63
+
 # A Python float in a float32 module is rounded to float32 first, which may enlarge it by this.
 SCALAR = 1.0 + 2.0**-23
 

@@ -76,12 +76,15 @@ def _transformed(x: Tensor) -> bool:
     return torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
-def check_number(name: str, value: Number, *, above: float, below: float = float("inf")) -> None:
-    """A float strictly between two limits; tensors are trusted."""
-    if isinstance(value, Tensor):
+def check_number(
+    name: str, value: Number, *, above: float, below: float = float("inf"), or_equal: bool = False
+) -> None:
+    """A float strictly between two limits, or at the lower one; tensors are trusted."""
+    if isinstance(value, Tensor) or (or_equal and value == above):
         return
     if not isinstance(value, float | int) or not above < value < below:
-        limit = f"> {above:g}" if below == float("inf") else f"between {above:g} and {below:g}"
+        more = ">=" if or_equal else ">"
+        limit = f"{more} {above:g}" if below == float("inf") else f"between {above:g} and {below:g}"
         raise InputError(f"{name}: expected a number {limit}, got {value!r}")
 
 

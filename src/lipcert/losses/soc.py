@@ -42,7 +42,7 @@ class CertificateRegularisation(Loss):
     gamma: Number
 
     def __post_init__(self) -> None:
-        check_number("gamma", self.gamma, above=-1e-300)
+        check_number("gamma", self.gamma, above=0, or_equal=True)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""

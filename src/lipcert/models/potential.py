@@ -99,7 +99,9 @@ def _chosen(
     given = {"width": width, "convolutions": convolutions, "dense": dense, "inner": inner}
     changes = {name: value for name, value in given.items() if value is not None}
     if any(value < (1 if name in ("width", "inner") else 0) for name, value in changes.items()):
-        raise InputError(f"width, convolutions, dense, inner: expected numbers >= 1, got {changes}")
+        raise InputError(
+            f"width, inner: expected numbers >= 1, convolutions, dense: numbers >= 0, got {changes}"
+        )
     return replace(sizes[size], **changes)
 
 

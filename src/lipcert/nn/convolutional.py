@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds.rules.convolution import ConvRule
@@ -108,6 +109,22 @@ class DerivedConvRule(ConvRule):
     def products(self, module: Any) -> int:
         """One more rounding, that of the kernels themselves."""
         return super().products(module) + 1
+
+
+def square_side(kernel_size: int | tuple[int, int]) -> int:
+    """Of a kernel that has to be square."""
+    sides = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
+    if len(set(sides)) != 1 or sides[0] < 1:
+        raise InputError(f"kernel_size: expected one positive number for both sides, got {kernel_size}")
+    return sides[0]
+
+
+def space_to_depth(x: Tensor, stride: int, layer: nn.Module) -> Tensor:
+    """A stride that loses nothing."""
+    if x.shape[-1] % stride or x.shape[-2] % stride:
+        expected = f"expected sides divisible by the stride {stride}, got {tuple(x.shape[-2:])}"
+        raise InputError(f"{type(layer).__name__}: {expected}: pad or crop the image, or use stride 1")
+    return F.pixel_unshuffle(x, stride) if stride > 1 else x
 
 
 @torch.no_grad()

@@ -62,10 +62,14 @@ class CPLConv2d(PotentialConv2d):
     vector: Tensor
 
     def __init__(
-        self, in_channels: int, inner: int, kernel_size: int = 3, activation: nn.Module | None = None
+        self,
+        in_channels: int,
+        inner: int,
+        kernel_size: int | tuple[int, int] = 3,
+        activation: nn.Module | None = None,
     ) -> None:
         super().__init__(in_channels, inner, kernel_size, activation)
-        side = max(_SIDE, _KERNELS * kernel_size)
+        side = max(_SIDE, _KERNELS * self.kernel_size)
         self.register_buffer("vector", _first(_circular, self, (inner, side, side)))
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:

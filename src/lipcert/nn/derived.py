@@ -51,6 +51,7 @@ class Derived(nn.Module):
         super().__init__()
         self._kept: _Kept | None = None
         self._followed: _State | None = None
+        self._precision: torch.dtype | None = None
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """The weights, of the precision of the sources."""
@@ -85,19 +86,27 @@ class Derived(nn.Module):
             self.follow()
             self._followed = _State(parameters)
 
+    @torch.inference_mode(False)
     @torch.no_grad()
     def _in_double(self, sources: list[Tensor]) -> tuple[Tensor, ...]:
         like = sources[0]
         where = "meta" if like.is_meta else "cpu"  # some devices have no float64
         exact = self.derive(*(source.detach().to(where, torch.float64) for source in sources))
-        kinds = [like.dtype.to_complex() if weight.is_complex() else like.dtype for weight in exact]
-        return tuple(w.detach().to(like.device, kind) for w, kind in zip(exact, kinds, strict=True))
+        return tuple(_rounded(w.detach(), self._precision, like) for w in exact)
 
     def train(self, mode: bool = True) -> Self:
         """Training forgets what was kept: who writes through `.data` leaves no trace."""
         if mode:
-            self._kept = self._followed = None
+            self.forget()
         return super().train(mode)
+
+    def forget(self) -> None:
+        """Make the weights anew at the next call."""
+        self._kept = self._followed = None
+
+    def remember_precision(self) -> None:
+        """Round the weights to the present precision even if the layer is cast to a finer one."""
+        self._precision = self._sources()[0].dtype
 
     def plain(self) -> nn.Module:
         """Ordinary torch layers that compute the same, where there are some: else the layer itself."""
@@ -106,6 +115,13 @@ class Derived(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """A copy makes its own weights."""
         return {**self.__dict__, "_kept": None, "_followed": None}
+
+
+def _rounded(weight: Tensor, precision: torch.dtype | None, like: Tensor) -> Tensor:
+    """As `like`, rounded to the precision on the way; complex numbers stay so."""
+    for kind in (precision or like.dtype, like.dtype):
+        weight = weight.to(kind.to_complex() if weight.is_complex() else kind)
+    return weight.to(like.device)
 
 
 class _Steps:
@@ -121,6 +137,10 @@ class _Steps:
 register_optimizer_step_post_hook(_Steps.count)
 
 
+def _version(tensor: Tensor) -> int:
+    return -1 if tensor.is_inference() else tensor._version
+
+
 class _State:
     """Some tensors as they are now."""
 
@@ -128,7 +148,7 @@ class _State:
         self._steps = _Steps.taken
         # Held, so that no other tensor can come to lie at their addresses.
         self._tensors = [tensor.detach() for tensor in tensors]
-        self._versions = [tensor._version for tensor in tensors]
+        self._versions = [_version(tensor) for tensor in tensors]
 
     def is_of(self, tensors: Sequence[Tensor]) -> bool:
         """Whether nothing was replaced or written to since."""
@@ -137,7 +157,7 @@ class _State:
         return all(
             new.data_ptr() == old.data_ptr()
             and (new.dtype, new.device) == (old.dtype, old.device)
-            and new._version == version
+            and _version(new) == version
             for new, old, version in zip(tensors, self._tensors, self._versions, strict=True)
         )
 

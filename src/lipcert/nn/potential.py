@@ -27,6 +27,7 @@ from lipcert.bounds.rounding import SAFETY, U, gamma, mul_up, sum_up, up
 from lipcert.bounds.rules.convolution import row_times_column
 from lipcert.errors import InputError
 from lipcert.nn.blocks import Residual
+from lipcert.nn.convolutional import square_side
 from lipcert.nn.derived import Built, Derived, convolution_with, linear_with
 from lipcert.nn.elementwise import EXACT, require_elementwise
 from lipcert.types import Shape
@@ -98,15 +99,20 @@ class PotentialLinear(Potential):
 
 
 class PotentialConv2d(Potential):
-    """On images of `channels` channels, through `inner` channels; odd kernels, zero padding, stride 1."""
+    """On images of `in_channels` channels, through `inner` channels; odd kernels, zero padding, stride 1."""
 
     def __init__(
-        self, in_channels: int, inner: int, kernel_size: int = 3, activation: nn.Module | None = None
+        self,
+        in_channels: int,
+        inner: int,
+        kernel_size: int | tuple[int, int] = 3,
+        activation: nn.Module | None = None,
     ) -> None:
         super().__init__()
+        kernel_size = square_side(kernel_size)
         if min(in_channels, inner) < 1:
             raise InputError(f"in_channels, inner: expected at least 1, got {in_channels} and {inner}")
-        if kernel_size < 1 or kernel_size % 2 == 0:
+        if kernel_size % 2 == 0:
             raise InputError(f"kernel_size: expected an odd number, got {kernel_size}")
         self.in_channels, self.inner, self.kernel_size = in_channels, inner, kernel_size
         shape = (inner, in_channels, kernel_size, kernel_size)

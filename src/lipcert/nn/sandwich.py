@@ -31,6 +31,7 @@ from lipcert.bounds.fourier import largest_norm_upper, real_matrix
 from lipcert.bounds.memory import remembered
 from lipcert.bounds.rounding import SAFETY, U, gamma, ldexp_up, mul_up, sum_up
 from lipcert.errors import InputError
+from lipcert.nn.convolutional import space_to_depth, square_side
 from lipcert.nn.derived import Built, Derived, linear_with
 from lipcert.nn.elementwise import EXACT, require_elementwise
 from lipcert.types import Shape
@@ -116,13 +117,15 @@ class SandwichConv2d(_Sandwich):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int = 3,
+        kernel_size: int | tuple[int, int] = 3,
         stride: int = 1,
         bias: bool = True,
         activation: nn.Module | None = None,
     ) -> None:
-        if min(in_channels, out_channels, kernel_size, stride) < 1:
-            raise InputError("channels, kernel_size, stride: expected at least 1")
+        kernel_size = square_side(kernel_size)
+        if min(in_channels, out_channels, stride) < 1:
+            given = f"{in_channels}, {out_channels} and {stride}"
+            raise InputError(f"channels, stride: expected at least 1, got {given}")
         kernel = kernel_size if stride == 1 else max(1, kernel_size // 2)
         inputs = in_channels * stride**2
         raw = torch.empty(out_channels, out_channels + inputs, kernel, kernel)
@@ -152,17 +155,10 @@ class SandwichConv2d(_Sandwich):
         if x.dtype in (torch.float16, torch.bfloat16):
             raise InputError("SandwichConv2d: half precision is too coarse for its FFTs; use float32")
         outer, inner = self.weights_on(x.shape)
-        x = self.widened(x)
+        x = space_to_depth(x, self.stride, self)
         before = by_frequency(x, inner)
         before = before if self.bias is None else before + self.bias[:, None, None]
         return by_frequency(self.activation(before), outer)
-
-    def widened(self, x: Tensor) -> Tensor:
-        """Space to depth."""
-        if x.shape[-1] % self.stride or x.shape[-2] % self.stride:
-            size = tuple(x.shape[-2:])
-            raise InputError(f"SandwichConv2d: expected sides divisible by {self.stride}, got {size}")
-        return F.pixel_unshuffle(x, self.stride) if self.stride > 1 else x
 
     def extra_repr(self) -> str:
         """Shown by print."""
@@ -287,7 +283,7 @@ class SandwichConvRule(_SandwichRule):
         """By norms: FFTs mix all pixels."""
         (x,) = inputs
         outer, inner = module.weights_on(x.shape)
-        x = module.widened(x)
+        x = space_to_depth(x, module.stride, module)
         before, bias = by_frequency(x, inner), 0.0
         if module.bias is not None:
             before = before + module.bias[:, None, None]

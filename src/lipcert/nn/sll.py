@@ -46,7 +46,11 @@ class SLLConv2d(PotentialConv2d):
     sources = ("weight", "theta")
 
     def __init__(
-        self, in_channels: int, inner: int, kernel_size: int = 3, activation: nn.Module | None = None
+        self,
+        in_channels: int,
+        inner: int,
+        kernel_size: int | tuple[int, int] = 3,
+        activation: nn.Module | None = None,
     ) -> None:
         super().__init__(in_channels, inner, kernel_size, activation)
         self.theta = nn.Parameter(torch.zeros(inner))

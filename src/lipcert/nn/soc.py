@@ -24,10 +24,11 @@ from lipcert.bounds import Proof, rule
 from lipcert.bounds.contract import sample_norm
 from lipcert.bounds.convolution import convolution_upper
 from lipcert.bounds.geometry import Geometry
-from lipcert.bounds.linear_map import first_vector
+from lipcert.bounds.linear_map import first_vector, unit
 from lipcert.bounds.rounding import SAFETY, gamma, sqrt_up, up
 from lipcert.bounds.rules.convolution import row_times_column
 from lipcert.errors import InputError
+from lipcert.nn.convolutional import space_to_depth, square_side
 from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
 from lipcert.nn.derived import Built, Derived
 from lipcert.types import Shape
@@ -61,7 +62,7 @@ class SOCConv2d(Derived):
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int = 3,
+        kernel_size: int | tuple[int, int] = 3,
         stride: int = 1,
         bias: bool = True,
         terms: tuple[int, int] = TERMS,
@@ -69,7 +70,8 @@ class SOCConv2d(Derived):
         super().__init__()
         if min(terms) < 1:
             raise InputError(f"terms: expected at least 1 in training and in evaluation, got {terms}")
-        if kernel_size < 1 or kernel_size % 2 == 0:
+        kernel_size = square_side(kernel_size)
+        if kernel_size % 2 == 0:
             raise InputError(f"kernel_size: expected an odd number, got {kernel_size}")
         if stride < 1:
             raise InputError(f"stride: expected at least 1, got {stride}")
@@ -108,7 +110,7 @@ class SOCConv2d(Derived):
         for matrix, vector in zip(unfoldings(skew), self.vectors, strict=True):
             v = vector[: matrix.shape[1]]
             for _ in range(times):
-                v = F.normalize(matrix.T @ F.normalize(matrix @ v, dim=0), dim=0)
+                v = unit(matrix.T @ unit(matrix @ v, otherwise=v.new_zeros(())), otherwise=v)
             followed.append(F.pad(v, (0, vector.numel() - v.numel())))
         self.vectors = torch.stack(followed)
 
@@ -120,11 +122,7 @@ class SOCConv2d(Derived):
 
     def widened(self, x: Tensor) -> Tensor:
         """Space to depth, then zero channels."""
-        if x.shape[-1] % self.stride or x.shape[-2] % self.stride:
-            size = tuple(x.shape[-2:])
-            expected = f"SOCConv2d: expected sides divisible by the stride {self.stride}, got {size}"
-            raise InputError(f"{expected}: pad or crop the image, or use stride 1")
-        x = F.pixel_unshuffle(x, self.stride) if self.stride > 1 else x
+        x = space_to_depth(x, self.stride, self)
         return F.pad(x, (0, 0, 0, 0, 0, self.inner - x.shape[1]))
 
     def exponential(self, x: Tensor, kernels: Tensor) -> Tensor:
@@ -137,7 +135,7 @@ class SOCConv2d(Derived):
     def extra_repr(self) -> str:
         """Shown by print."""
         channels = f"{self.in_channels}, {self.out_channels}"
-        return f"{channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        return f"{channels}, kernel_size={self.kernel_size}, stride={self.stride}, terms={self._terms}"
 
 
 class SOCLinear(DerivedLinear):
