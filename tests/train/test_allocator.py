@@ -13,15 +13,17 @@ from lipcert.train.allocator import keep_freed_memory
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
-def test_a_block_used_again_costs_no_new_pages() -> None:
+def test_blocks_used_again_cost_no_new_pages_unless_they_are_large() -> None:
     assert keep_freed_memory()
-    assert sorted(new_pages() for _ in range(9))[4] < 1000
+    assert sorted(new_pages(blocks=8, megabytes=16) for _ in range(9))[4] < 1000
+    assert new_pages(blocks=1, megabytes=64) > 10_000
 
 
-def new_pages() -> int:
-    """Of a block of 16384, which is more than glibc keeps of its own accord."""
+def new_pages(blocks: int, megabytes: int) -> int:
+    """What it costs to have these blocks at once: of 4096 bytes if all are new."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    torch.ones(16 * 2**20)
+    held = [torch.ones(megabytes * 2**18) for _ in range(blocks)]
+    del held
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
