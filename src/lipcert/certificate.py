@@ -39,7 +39,7 @@ Rounding = Literal["float64", "float32", "ignored"]
 # The evaluation radii of the field.
 RADII = (36 / 255, 72 / 255, 108 / 255)
 
-
+# Kinds of attributes that are settings of a layer.
 _PLAIN = (bool, int, float, str, tuple, type(None))
 
 
