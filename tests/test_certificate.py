@@ -323,3 +323,17 @@ def test_certified_accuracy_names_bad_arguments(labels: Tensor, radii: list[floa
     certificate = Certificate(torch.tensor([0]), torch.tensor([0.5]), torch.tensor([1]), "float64")
     with pytest.raises(InputError):
         certified_accuracy(certificate, labels, radii)
+
+
+@pytest.mark.parametrize("how", ["orthogonal", "spectral_norm", "weight_norm"])
+def test_a_parametrised_weight_is_certified_as_it_runs(how: str) -> None:
+    """In float32 it is computed with float32 roundings, and that is the weight of the network."""
+    torch.manual_seed(0)
+    wrap = getattr(nn.utils.parametrizations, how)
+    model, x = nn.Sequential(wrap(nn.Linear(6, 6)), nn.Linear(6, 2)).eval(), torch.randn(3, 6)
+    before = model(x)
+    prover = certifier(model, (6,))
+    assert torch.equal(model(x), before)  # the model itself stays as it was
+    executed = torch.linalg.svdvals(model[0].weight.detach().double())[0]
+    assert prover.bound.value == pytest.approx(float(executed), rel=1e-13)
+    assert prover(x).radius.shape == (3,)

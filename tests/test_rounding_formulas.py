@@ -168,6 +168,7 @@ def test_a_float32_layer(parts: dict[str, float], a: float, b: float) -> None:
         ({"gain": U, "before_b": 4.0}, LARGEST32 / 4),
         ({"gain": U, "lipschitz": 4.0, "roundoff": U * LARGEST32 / 2}, LARGEST32 / 8),
         ({}, math.inf),
+        ({"gain": U, "before_a": math.inf, "before_b": math.inf}, -1.0),
     ],
 )
 def test_where_float32_may_overflow(parts: dict[str, float], limit: float) -> None:

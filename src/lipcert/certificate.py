@@ -378,15 +378,22 @@ def _frozen_copy(model: nn.Module) -> nn.Module:
         if isinstance(module, Derived):
             module.forget()  # what is certified is what runs from now on, whoever wrote to it
     frozen = copy.deepcopy(model)
-    for module in frozen.modules():
+    # Weights that are computed are settled in the precision they run in, and widened then.
+    for module in list(frozen.modules()):
         if isinstance(module, Derived):
             module.remember_precision()
-    frozen = frozen.to("cpu", torch.float64)
-    for module in frozen.modules():
         if parametrize.is_parametrized(module):
-            for name in list(cast(nn.ModuleDict, module.parametrizations)):
-                parametrize.remove_parametrizations(module, name, leave_parametrized=True)
-    return frozen
+            _settle(module)
+    return frozen.to("cpu", torch.float64)
+
+
+def _settle(module: nn.Module) -> None:
+    """Turn parametrised weights of a copied module into ordinary ones."""
+    shared = type(module)  # torch takes the weight from the class, which the copy shares with its original
+    members = {k: v for k, v in vars(shared).items() if k not in ("__dict__", "__weakref__")}
+    module.__class__ = type(shared.__name__, shared.__bases__, members)
+    for name in list(cast(nn.ModuleDict, module.parametrizations)):
+        parametrize.remove_parametrizations(module, name, leave_parametrized=True)
 
 
 def _fingerprint(model: nn.Module) -> tuple[str, str, tuple[str, ...]]:

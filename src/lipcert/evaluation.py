@@ -103,4 +103,5 @@ def _deployed(step: Step, upper: float, roundoff: Tensor, error: Tensor, before:
 def no_overflow(size: Tensor, growth: Tensor) -> Tensor:
     """The largest r with size + growth·r below what float32 can hold; negative if there is none."""
     room = LARGEST32 - SAFETY * size
-    return torch.where(growth > 0, room / (SAFETY * growth), torch.where(room > 0, torch.inf, -1.0))
+    limit = torch.where(growth > 0, room / (SAFETY * growth), torch.where(room > 0, torch.inf, -1.0))
+    return torch.where(limit.isnan(), -1.0, limit)  # both without end
