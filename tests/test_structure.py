@@ -14,6 +14,7 @@ ROOT = Path(lipcert.__file__).parent
 ORDER = [
     "errors",
     "types",
+    "transforms",
     "atomic",
     "registry",
     "environment",

@@ -107,9 +107,8 @@ def variants(loss: Loss) -> list[Loss]:
 @every_loss
 def test_it_runs_on_the_meta_device(name: str) -> None:
     logits, labels, lip = problem(dtype=torch.float32)
-    values = objective(
-        LOSSES.example(name), logits.to("meta"), labels.to("meta"), PairLip(*(t.to("meta") for t in lip))
-    )
+    nowhere = PairLip(lip.features.to("meta"), lip.head.to("meta"))
+    values = objective(LOSSES.example(name), logits.to("meta"), labels.to("meta"), nowhere)
     assert values.device.type == "meta"
 
 

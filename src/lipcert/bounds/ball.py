@@ -19,9 +19,7 @@ _MOVES = (nn.Flatten, nn.Unflatten, nn.Identity, Permute, Reshape)
 
 def refuse_branches(program: Program) -> None:
     """Raise unless every layer has the one before it as its only input."""
-    before = [program.source, *(step.name for step in program.steps)]
-    chained = all(step.inputs == (name,) for step, name in zip(program.steps, before, strict=False))
-    if not chained or before[-1] != program.result:
+    if not program.is_chain:
         raise InputError("local: a local bound needs a model that is one sequence of layers")
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.ball import refuse_branches
-from lipcert.bounds.graph import Program, trace
+from lipcert.bounds.graph import Program, Step, trace
 from lipcert.bounds.linear_map import first_vector
 from lipcert.bounds.local_estimate import local_estimate
 from lipcert.errors import InputError, LipcertWarning, UnknownBoundError
@@ -50,9 +50,9 @@ class Bounded(nn.Module):
         self.iterations = iterations
         program = trace(model, input_shape)
         self.classes = checked_classes(program)
-        self._program, head = program.split_head()
+        self.program, head = program.split_head()
         if local is not None:
-            refuse_branches(self._program)
+            refuse_branches(self.program)
         # In a tuple, or the head's weights would be registered here a second time.
         self._head = (head,)
         if head is None:
@@ -63,9 +63,9 @@ class Bounded(nn.Module):
                 stacklevel=2,
             )
         example = next(model.parameters(), torch.zeros(()))
-        self._linear = [(step, f"vector_{step.name}") for step in self._program.steps if step.rule.has_vector]
-        for i, (step, name) in enumerate(self._linear):
-            self.register_buffer(name, first_vector(step.input_shapes[0], i, like=example))
+        self._linear = [step for step in self.program.steps if step.rule.has_vector]
+        for i, step in enumerate(self._linear):
+            self.register_buffer(_name(step), first_vector(step.input_shapes[0], i, like=example))
         self.iterate(_WARM_UP)
 
     def forward(self, x: Tensor, iterate: bool = True) -> tuple[Tensor, PairLip]:
@@ -81,27 +81,39 @@ class Bounded(nn.Module):
 
     def _locally(self, x: Tensor, radius: float) -> tuple[Tensor, PairLip]:
         """Logits and constants layer by layer, as the constants need the values between them."""
-        (head,) = self._head
-        vectors = {step.name: getattr(self, name) for step, name in self._linear}
-        features, constants = local_estimate(self._program, vectors, x, radius)
-        logits = features if head is None else head(features)
-        return binary_as_two(logits), PairLip(constants, self._head_rows())
+        vectors = {step.name: self.vector(step) for step in self._linear}
+        features, constants = local_estimate(self.program, vectors, x, radius)
+        logits = features if self.head is None else self.head(features)
+        return binary_as_two(logits), PairLip(constants, self.head_rows())
+
+    @property
+    def head(self) -> nn.Linear | None:
+        """The last layer, if it is dense."""
+        return self._head[0]
+
+    def vector(self, step: Step) -> Tensor | None:
+        """That of a linear step."""
+        return self._buffers.get(_name(step))
+
+    def set_vector(self, step: Step, vector: Tensor) -> None:
+        """Replaced, not written into: autograd may still hold the old one."""
+        self._buffers[_name(step)] = vector
 
     def lip(self) -> PairLip:
         """The constants at the present vectors, with gradients to the weights."""
-        constants = {self._program.source: self._one()}
-        for step in self._program.steps:
-            vector = self._buffers.get(f"vector_{step.name}")
-            joined = step.rule.join_estimate([constants[i] for i in step.inputs])
-            constants[step.name] = joined * step.rule.estimate(step.module, vector)
-        return PairLip(constants[self._program.result], self._head_rows())
+        estimates = {s.name: s.rule.estimate(s.module, self.vector(s)) for s in self.program.steps}
+        return PairLip(self.program.constant(estimates, self._one()), self.head_rows())
 
     @torch.no_grad()
     def iterate(self, times: int) -> None:
         """Improve every vector by `times` products with WᵀW."""
-        for step, name in self._linear:
-            # Replaced, not written into: autograd may still hold the old one.
-            self._buffers[name] = step.rule.iterate(step.module, getattr(self, name), times)
+        for step in self._linear:
+            self.improve(step, times)
+
+    @torch.no_grad()
+    def improve(self, step: Step, times: int) -> None:
+        """Its vector, by `times` products with WᵀW."""
+        self.set_vector(step, step.rule.iterate(step.module, getattr(self, _name(step)), times))
 
     @torch.no_grad()
     def converge(self, tolerance: float = 1e-9, most: int = 1000) -> PairLip:
@@ -119,12 +131,17 @@ class Bounded(nn.Module):
         example = next(self.model.parameters(), torch.zeros(()))
         return torch.ones((), dtype=example.dtype, device=example.device)
 
-    def _head_rows(self) -> Tensor:
-        (head,) = self._head
-        if head is None:
+    def head_rows(self) -> Tensor:
+        """(N, D), with gradients."""
+        if self.head is None:
             one = self._one()
             return torch.eye(max(self.classes, 2), dtype=one.dtype, device=one.device)
-        return binary_rows(head.weight)
+        return binary_rows(self.head.weight)
+
+
+def _name(step: Step) -> str:
+    """Of the buffer with a step's vector."""
+    return f"vector_{step.name}"
 
 
 def _full_precision(device: str) -> contextlib.AbstractContextManager[object]:
@@ -144,11 +161,11 @@ def checked_classes(program: Program) -> int:
 
 def binary_as_two(logits: Tensor) -> Tensor:
     """A single logit f becomes the pair [0, f]."""
-    return torch.cat([torch.zeros_like(logits), logits], dim=1) if logits.shape[1] == 1 else logits
+    return torch.cat([torch.zeros_like(logits), logits], dim=-1) if logits.shape[-1] == 1 else logits
 
 
 def binary_rows(head: Tensor) -> Tensor:
     """A single head row w becomes the rows [0, w]."""
     # Never the parameter itself: wrappers hang a hook on every output of forward, and those of a
     # parameter would pile up step after step.
-    return torch.cat([torch.zeros_like(head), head]) if head.shape[0] == 1 else head.view_as(head)
+    return torch.cat([torch.zeros_like(head), head], dim=-2) if head.shape[-2] == 1 else head.view_as(head)

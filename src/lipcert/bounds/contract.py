@@ -208,6 +208,14 @@ class Constant(Rule[Any]):
         return 0.0
 
 
+class Channelwise(Constant):
+    """Of a map between channels (dimension 1) that is the same wherever they are, whatever dimensions follow."""
+
+
+class Entrywise(Channelwise):
+    """Of a map that is the same for every entry, whatever the shape."""
+
+
 def sample_norm(x: Tensor) -> Tensor:
     """‖x_b‖₂ of every sample, from above where squares underflow: (B,)."""
     flat = x.flatten(1)

@@ -7,7 +7,7 @@ Whatever is not understood raises and names the place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -58,6 +58,24 @@ class Program:
             return self, None
         # nn.Linear, or a layer of our own with its weight, bias and features.
         return Program(self.steps[:-1], self.source, last.inputs[0]), cast(nn.Linear, last.module)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether every step takes the value of the one before, and the last makes the result."""
+        names = [self.source, *(step.name for step in self.steps)]
+        return names[-1] == self.result and all(
+            step.inputs == (before,) for step, before in zip(self.steps, names, strict=False)
+        )
+
+    def constant(self, estimates: Mapping[str, Tensor | float], one: Tensor) -> Tensor:
+        """The constant of the result, from those of the steps; `one` is that of the input."""
+        constants = {self.source: one}
+        for step in self.steps:
+            joined = step.rule.join_estimate([constants[i] for i in step.inputs])
+            estimate = estimates[step.name]
+            known = isinstance(estimate, float) and estimate == 1.0
+            constants[step.name] = joined if known else joined * estimate
+        return constants[self.result]
 
 
 def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:

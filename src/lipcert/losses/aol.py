@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lipcert.losses.base import LOSSES, Loss, Number, check_number, off_label
+from lipcert.losses.base import LOSSES, Loss, Number, a_sample, check_number, off_label
 from lipcert.losses.softmax import cross_entropy
 from lipcert.types import PairLip
 
@@ -23,7 +23,7 @@ def offset_cross_entropy(logits: Tensor, labels: Tensor, offset: Number, tempera
         tensor([0.1733])
     """
     lowered = torch.where(off_label(logits, labels), logits, logits - offset)
-    return temperature * cross_entropy(lowered / temperature, labels)
+    return a_sample(temperature) * cross_entropy(lowered / temperature, labels)
 
 
 @LOSSES.register("aol")

@@ -11,20 +11,23 @@ from torch import Tensor
 
 from lipcert.errors import InputError
 from lipcert.registry import Registry
+from lipcert.transforms import is_transformed
 from lipcert.types import PairLip
 
-Number = float | Tensor  # a hyper-parameter; 0-dim tensors let stacked training vmap over it
+# A hyper-parameter: a float, a 0-dim tensor (for vmap), or a column (B, 1) with one a sample (for stacks).
+Number = float | Tensor
 
 
 @dataclass(frozen=True)
 class Loss(ABC):
     """loss(logits, labels, lip) → (B,); the objective is its mean plus `penalty(lip)`.
 
-    A loss sees logits, labels and constants, never a model. Hyper-parameters are floats or 0-dim
-    tensors; floats are checked on construction, tensors (which vmap may batch) are trusted.
+    A loss sees logits, labels and constants, never a model. Hyper-parameters are floats or tensors;
+    floats are checked on construction, tensors (which vmap may batch) are trusted.
     """
 
     uses_constants: ClassVar[bool] = True  # if not, a training does not follow them from step to step
+    derived: ClassVar[tuple[str, ...]] = ()  # cached properties made of the numbers alone
 
     def __call__(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """Check the arguments, then the value of every sample: (B,)."""
@@ -57,23 +60,18 @@ def check(logits: Tensor, labels: Tensor, lip: PairLip) -> None:
         )
     if labels.dtype != torch.int64:
         raise InputError(f"labels: expected int64 class numbers, got {labels.dtype}")
-    if lip.head.ndim != 2 or lip.head.shape[0] != logits.shape[1]:
+    if lip.head.ndim not in (2, 3) or lip.head.shape[-2] != logits.shape[1]:
         raise InputError(
             f"lip: expected {logits.shape[1]} head rows, one a class, got shape {tuple(lip.head.shape)}"
         )
-    if tuple(lip.features.shape) not in ((), tuple(logits.shape[:1])):
+    if tuple(lip.features.shape) not in ((), tuple(logits.shape[:1]), tuple(lip.head.shape[:-2])):
         raise InputError(
             f"lip: expected one feature constant, or one a sample, got shape {tuple(lip.features.shape)}"
         )
-    if labels.device.type == "cpu" and not _transformed(labels) and labels.numel():
+    if labels.device.type == "cpu" and not is_transformed(labels) and labels.numel():
         low, high = (int(v) for v in labels.aminmax())
         if low < 0 or high >= logits.shape[1]:
             raise InputError(f"labels: expected 0..{logits.shape[1] - 1}, got {low if low < 0 else high}")
-
-
-def _transformed(x: Tensor) -> bool:
-    """Under vmap or compile a value cannot steer Python."""
-    return torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
 def check_number(
@@ -92,6 +90,11 @@ def finite(logits: Tensor) -> Tensor:
     """Clamp to where softmax and its gradient are finite: differences must not overflow."""
     limit = torch.finfo(logits.dtype).max / 8
     return logits.clamp(-limit, limit)
+
+
+def a_sample(number: Number) -> Number:
+    """A number that meets one value a sample: a column as (B,)."""
+    return number[:, 0] if isinstance(number, Tensor) and number.ndim == 2 else number
 
 
 def off_label(logits: Tensor, labels: Tensor) -> Tensor:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from lipcert.errors import InputError
-from lipcert.losses.base import LOSSES, Loss, Number, check_number, finite, off_label
+from lipcert.losses.base import LOSSES, Loss, Number, check_number, off_label
 from lipcert.losses.softmax import cross_entropy
 from lipcert.types import PairLip
 
@@ -77,25 +78,37 @@ def calibrated_logits(
         >>> z.softmax(1)
         tensor([[0.5000, 0.5000]])
     """
+    z = _against_label(
+        logits, labels, lip, width=scale * beta, margin=_margin(offset / scale, sides), normaliser=normaliser
+    )
+    return z - offset / scale if sides == "two" else z
+
+
+def _margin(away: Number, sides: Sides) -> Number:
+    """By how much z_i is held above z_y."""
+    return 2 * away if sides == "two" else away
+
+
+def _against_label(
+    logits: Tensor, labels: Tensor, lip: PairLip, *, width: Number, margin: Number, normaliser: Normaliser
+) -> Tensor:
+    """The calibrated logits less that of the label: a common shift is nothing to a softmax."""
     rival = off_label(logits, labels)  # (B, N)
     if normaliser == "pair":
-        # The label's own quotient is 0/0: made 0 by index.
-        distance = _quotient(logits - logits.gather(1, labels[:, None]), lip.rows(labels), rival)
+        distance = _quotient(logits - logits.gather(1, labels[:, None]), lip.rows(labels), width)
     else:
-        distance = _quotient(logits, lip.singles(), torch.ones_like(rival))
-    away = offset / scale
-    held = rival.to(logits.dtype) * (2 * away) - away if sides == "two" else rival.to(logits.dtype) * away
-    return finite(distance / (scale * beta) + held)
+        distance = _quotient(logits, lip.singles(len(logits)), width)
+        distance = distance - distance.gather(1, labels[:, None])
+    # The label's own quotient is 0/0, and its gradient that over 0: left out by index.
+    return torch.where(rival, distance + margin, 0.0)
 
 
-def _quotient(difference: Tensor, constants: Tensor, where: Tensor) -> Tensor:
-    """difference/constants, 0 elsewhere; finite also where two head rows agree and K is 0."""
-    # With both limits the quotient q and its derivative q/K stay far enough below the largest float
-    # to be divided by σβ as well.
+def _quotient(difference: Tensor, constants: Tensor, width: Number) -> Tensor:
+    """difference/(constants·width), finite with its gradients also where two head rows agree and K is 0."""
+    # The derivative is the quotient over K once more: it stays below the largest float to the power ⅞.
     info = torch.finfo(constants.dtype)
-    constants = constants.clamp(info.tiny**0.375, info.max / 4)
-    most = (info.max**0.375 * constants).clamp_max(info.max / 4).detach()
-    return torch.where(where, difference.clamp(-most, most) / constants, 0.0)
+    most = info.max**0.375
+    return difference.clamp(-most, most) / (constants.clamp(info.tiny**0.25, info.max**0.75) * width)
 
 
 @LOSSES.register("cll", example={"eps": 0.1, "slack": 0.05, "lam": 1e-3})
@@ -116,6 +129,8 @@ class CLL(Loss):
     beta: Number = 1.0
     detach_constant: bool = True
     normaliser: Normaliser = "pair"
+
+    derived = ("width", "margin")
 
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)
@@ -143,19 +158,22 @@ class CLL(Loss):
         """σ."""
         return calibrated_scale(self.eps, self.slack)
 
+    @cached_property
+    def width(self) -> Number:
+        """σβ: the width of the logistic."""
+        return self.scale * self.beta
+
+    @cached_property
+    def margin(self) -> Number:
+        """What the label is held back by, in units of σ."""
+        return _margin((self.eps if self.offset is None else self.offset) / self.scale, self.sides)
+
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""
         if self.detach_constant:
-            lip = PairLip(lip.features.detach(), lip.head.detach())
-        z = calibrated_logits(
-            logits,
-            labels,
-            lip,
-            scale=self.scale,
-            offset=self.eps if self.offset is None else self.offset,
-            sides=self.sides,
-            beta=self.beta,
-            normaliser=self.normaliser,
+            lip = lip.detach()
+        z = _against_label(
+            logits, labels, lip, width=self.width, margin=self.margin, normaliser=self.normaliser
         )
         return cross_entropy(z, labels)
 

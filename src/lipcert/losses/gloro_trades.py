@@ -12,7 +12,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor
 
-from lipcert.losses.base import LOSSES, Loss, Number, check_number
+from lipcert.losses.base import LOSSES, Loss, Number, a_sample, check_number
 from lipcert.losses.gloro import gloro_logits
 from lipcert.losses.softmax import cross_entropy
 from lipcert.types import PairLip
@@ -41,4 +41,4 @@ class GloRoTrades(Loss):
         bottom = gloro_logits(logits, lip, self.eps)[:, -1]
         regulariser = F.softplus(bottom - logits.logsumexp(dim=1))
         weight = self.mu if self.form == "original" else 1 + self.mu
-        return cross_entropy(logits, labels) + weight * regulariser
+        return cross_entropy(logits, labels) + a_sample(weight) * regulariser

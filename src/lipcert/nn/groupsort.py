@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from lipcert.bounds import Constant, rule
+from lipcert.bounds import rule
+from lipcert.bounds.contract import Channelwise
 from lipcert.errors import InputError
 
 
@@ -44,5 +45,5 @@ class GroupSort(nn.Module):
 
 
 @rule(GroupSort, examples=[lambda: (GroupSort(3), (6,)), lambda: (GroupSort(4), (4, 3, 3))])
-class GroupSortRule(Constant):
+class GroupSortRule(Channelwise):
     """A permutation of the input at every point: 1."""

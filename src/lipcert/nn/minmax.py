@@ -5,11 +5,15 @@ Anil, Lucas, Grosse. Sorting Out Lipschitz Function Approximation. ICML 2019 (Gr
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from lipcert.bounds import Constant, rule
+from lipcert.bounds import rule
+from lipcert.bounds.contract import Channelwise
 from lipcert.errors import InputError
+from lipcert.transforms import is_transformed
 
 
 def minmax(x: Tensor, halves: bool = False) -> Tensor:
@@ -23,12 +27,61 @@ def minmax(x: Tensor, halves: bool = False) -> Tensor:
     """
     if x.shape[1] % 2:
         raise InputError(f"MinMax: expected an even number of channels, got {x.shape[1]}")
+    if is_transformed(x):
+        half = x.shape[1] // 2
+        shape, dim = ((2, half), 1) if halves else ((half, 2), 2)
+        pairs = x.reshape(x.shape[0], *shape, *x.shape[2:])  # (B, C/2, 2, ...) or (B, 2, C/2, ...)
+        first, second = pairs.detach().chunk(2, dim)
+        return torch.where(first > second, pairs.flip(dim), pairs).flatten(1, 2)
+    ordered: Tensor = _Order.apply(x, halves)
+    return ordered
+
+
+# Sorting is bound by memory: written straight into place it takes a third of the time that torch's own
+# minimum, maximum and their gradients take.
+
+
+class _Order(torch.autograd.Function):
+    """Pairs into order; the gradient goes back the way the values came."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, halves: bool) -> Tensor:
+        first, second = _pairs(x, halves)
+        y = torch.empty_like(x)
+        low, high = _pairs(y, halves)
+        torch.minimum(first, second, out=low)
+        torch.maximum(first, second, out=high)
+        if ctx.needs_input_grad[0]:
+            ctx.swapped, ctx.halves = first > second, halves
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return _Swap.apply(gradients[0], ctx.swapped, ctx.halves), None
+
+
+class _Swap(torch.autograd.Function):
+    """The marked pairs change places: linear, and its own adjoint."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, swapped: Tensor, halves: bool) -> Tensor:
+        ctx.swapped, ctx.halves = swapped, halves
+        first, second = _pairs(x, halves)
+        y = torch.empty_like(x)
+        low, high = _pairs(y, halves)
+        torch.where(swapped, second, first, out=low)
+        torch.where(swapped, first, second, out=high)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        return _Swap.apply(gradients[0], ctx.swapped, ctx.halves), None, None
+
+
+def _pairs(x: Tensor, halves: bool) -> tuple[Tensor, Tensor]:
+    """The first and the second of every pair, as views."""
     half = x.shape[1] // 2
-    shape, dim = ((2, half), 1) if halves else ((half, 2), 2)
-    pairs = x.reshape(x.shape[0], *shape, *x.shape[2:])  # (B, C/2, 2, ...) or (B, 2, C/2, ...)
-    # A choice between each pair and its mirror image: half the backward kernels of min and max.
-    first, second = pairs.detach().chunk(2, dim)
-    return torch.where(first > second, pairs.flip(dim), pairs).flatten(1, 2)
+    return (x[:, :half], x[:, half:]) if halves else (x[:, ::2], x[:, 1::2])
 
 
 class MinMax(nn.Module):
@@ -56,5 +109,5 @@ class MinMax(nn.Module):
         lambda: (MinMax(halves=True), (4, 3, 3)),
     ],
 )
-class MinMaxRule(Constant):
+class MinMaxRule(Channelwise):
     """A permutation of the input: 1."""

@@ -49,7 +49,7 @@ class AddRule(Constant):
 
     def join_estimate(self, constants: Sequence[Tensor]) -> Tensor:
         """The sum."""
-        return torch.stack(list(constants)).sum()
+        return torch.stack(list(constants)).sum(0)
 
     def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
         """The sum."""
@@ -75,7 +75,7 @@ class ConcatenateRule(Constant):
 
     def join_estimate(self, constants: Sequence[Tensor]) -> Tensor:
         """The root of the sum of squares."""
-        norm: Tensor = torch.linalg.vector_norm(torch.stack(list(constants)))
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(list(constants)), dim=0)
         return norm
 
     def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
