@@ -1,52 +1,72 @@
-"""One moons training step against the obvious eager cross-entropy step of the same network.
+"""Training steps on two moons: one model, and the eight of Figure 4 at once, against the obvious eager step.
 
-Interleaved, medians, one thread. Run with `make bench`.
+Interleaved, medians, one thread. Writes results/moons-step.json.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
+import obvious
 import torch
-import torch.nn.functional as F
 from timing import interleaved, print_ratios
-from torch import nn
 
 from lipcert.recipes import read_recipe
 from lipcert.recipes.execution import build
+from lipcert.reproduce import REPRODUCTIONS
 from lipcert.train import Hardware, RunDirectory
-from lipcert.train.loop import _Training
+from lipcert.train.stack import Stack
+from lipcert.train.training import Training
+from results import write_table
 
 
 def plain_step() -> Callable[[], None]:
-    """What anyone would write: forward, cross-entropy, backward, Adam."""
+    """Batches drawn at random, Adam as torch has it by default."""
     plan, _ = build(read_recipe("moons-ce"))
-    model: nn.Module = plan.model
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    x, y = plan.train.x, plan.train.y
+    model = obvious.mlp()
 
-    def step() -> None:
-        batch = torch.randint(len(x), (100,))
-        loss = F.cross_entropy(model(x[batch]), y[batch])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    def batch() -> tuple[torch.Tensor, torch.Tensor]:
+        chosen = torch.randint(len(plan.train), (100,))
+        return plan.train.x[chosen], plan.train.y[chosen]
 
-    return step
+    return obvious.training_step(model, batch, torch.optim.Adam(model.parameters(), lr=1e-3))
 
 
-def lipcert_step(recipe: str) -> Callable[[], None]:
-    """A step of `lipcert train`, everything included but the end of an epoch."""
-    plan, _ = build(read_recipe(recipe))
-    return _Training(plan, RunDirectory(Path(tempfile.mkdtemp())), Hardware("cpu").launch())._advance
+def lipcert_step(*recipes: str) -> Callable[[], None]:
+    """A step of `lipcert train` of all of them, everything included but the end of an epoch."""
+    fabric = Hardware("cpu").launch()
+    plans = [build(read_recipe(recipe))[0] for recipe in recipes]
+    return Stack([Training(plan, RunDirectory(tempfile.mkdtemp()), fabric) for plan in plans]).advance
+
+
+def eight(recipes: Sequence[str]) -> Callable[[], None]:
+    """Each alone, one after the other."""
+    steps = [lipcert_step(recipe) for recipe in recipes]
+    return lambda: [step() for step in steps] and None
 
 
 def main() -> None:
     torch.set_num_threads(1)
-    steps = {"plain": plain_step()} | {r: lipcert_step(r) for r in ("moons-ce", "moons-cll", "moons-gloro")}
-    print_ratios(interleaved(steps, rounds=600), "plain")
+    figure = REPRODUCTIONS["moons"].recipes
+    works = {
+        "plain": plain_step(),
+        "moons-ce": lipcert_step("moons-ce"),
+        "moons-cll": lipcert_step("moons-cll"),
+        "moons-gloro": lipcert_step("moons-gloro"),
+        "Figure 4, eight alone": eight(figure),
+        "Figure 4, stacked": lipcert_step(*figure),
+        "moons-cll, nine seeds stacked": lipcert_step(*["moons-cll"] * 9),
+    }
+    timings = interleaved(works, rounds=400)
+    ratios = print_ratios(timings, "plain")
+    stacked = timings["Figure 4, stacked"].ratio(timings["Figure 4, eight alone"])
+    nine = timings["moons-cll, nine seeds stacked"].ratio(timings["moons-cll"]) / 9
+    print(f"stacked/alone: {stacked:.3f} for Figure 4, {nine:.3f} for nine seeds")
+    rows = [[name, f"{ratio:.3f}", "plain"] for name, ratio in ratios.items()]
+    rows += [["Figure 4, stacked", f"{stacked:.3f}", "eight alone"]]
+    rows += [["moons-cll, nine seeds stacked", f"{nine:.3f}", "nine alone"]]
+    write_table("moons-step", "one thread, interleaved medians", ["work", "ratio", "to"], rows)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from lipcert.losses import CLL
 from lipcert.nn import AOLConv2d, CPLConv2d, LLNLinear, MinMax, SandwichConv2d, SLLLinear, SOCConv2d
 from lipcert.train import Hardware, Plan, RunDirectory
 from lipcert.train.hardware import is_first_process, shard_of
-from lipcert.train.loop import _Training
+from lipcert.train.loop import fit
 from lipcert.train.optimizers import adam
+from lipcert.train.single import Single
 
 MODELS = {
     "plain": lambda: [nn.Conv2d(1, 4, 3, 2, 1), MinMax(), nn.Flatten(), nn.Linear(36, 8)],
@@ -65,24 +66,24 @@ def main(output: str, devices: str, *options: str) -> None:
         run.start({}, resume=True, overwrite=False)
     fabric = Hardware("cpu", devices, strategy="ddp").launch()
     fabric.barrier()
-    training = _Training(it, run, fabric)
-    if fabric.global_rank == int(chosen.get("die", -1)):
-        training.optimizer.step = None  # type: ignore[method-assign, assignment]
-    advance = training._advance
+    advance, trainings = Single.advance, []
 
-    def advance_or_stop() -> None:
-        advance()
-        if training.step == int(chosen.get("stop", -1)):
-            training._save()
+    def advance_or_stop(steps: Single) -> None:
+        trainings[:] = steps.trainings
+        if fabric.global_rank == int(chosen.get("die", -1)):
+            raise TypeError("died")
+        advance(steps)
+        if trainings[0].step == int(chosen.get("stop", -1)):
+            trainings[0].save()
             raise InterruptedRunError("stopped")
 
-    training._advance = advance_or_stop  # type: ignore[method-assign]
-    training.finish()
+    Single.advance = advance_or_stop  # type: ignore[method-assign]
+    fit(it, run, fabric)
     shard = shard_of(fabric)
     torch.save(it.model.state_dict(), Path(output) / f"trained{fabric.global_rank}.pt")
     shard.share(it.model)
     certificate = certify_data(Certifier(it.model.eval(), (1, 6, 6), shard=shard), it.train, shard=shard)
-    found = {**training.bounded.state_dict(), "radius": certificate.radius, "rival": certificate.rival}
+    found = {**trainings[0].bounded.state_dict(), "radius": certificate.radius, "rival": certificate.rival}
     torch.save(found, Path(output) / f"rank{fabric.global_rank}.pt")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,12 @@ from lipcert.data.augmentation import Augmentation
 from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import CLL, CrossEntropy
 from lipcert.train import Plan, RunDirectory, fit
-from lipcert.train import loop as loop_module
 from lipcert.train.checkpoint import load_checkpoint
 from lipcert.train.optimizers import adam
 from lipcert.train.schedules import MultiStep, Polynomial
+from lipcert.train.single import Single
+from lipcert.train.stack import Stack
+from lipcert.train.training import Training
 
 
 def plan(**changes) -> Plan:
@@ -45,6 +48,18 @@ def start(path: Path) -> RunDirectory:
     run = RunDirectory(path)
     run.start({"name": "test"}, resume=True, overwrite=False)
     return run
+
+
+def after_each_step(patch: pytest.MonkeyPatch, action: Callable[[Training], object]) -> None:
+    """Whichever way the steps are made."""
+    for steps in (Single, Stack):
+
+        def advance(self, original=steps.advance) -> None:
+            original(self)
+            for training in self.trainings:
+                action(training)
+
+        patch.setattr(steps, "advance", advance)
 
 
 def weights(p: Plan) -> list[Tensor]:
@@ -81,15 +96,13 @@ def test_a_run_interrupted_at_any_step_ends_in_the_same_weights(
     reference = start(tmp_path / "whole")
     fit(whole, reference)
     broken, run = plan(), start(tmp_path / "broken")
-    advance = loop_module._Training._advance
 
-    def advance_then_signal(self) -> None:
-        advance(self)
-        if self.step == step:
+    def signal_then(training: Training) -> None:
+        if training.step == step:
             os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop_module._Training, "_advance", advance_then_signal)
+        after_each_step(patch, signal_then)
         with pytest.raises(InterruptedRunError, match=f"after step {step}"):
             fit(broken, run)
     assert load_checkpoint(run.checkpoint)["step"] == step
@@ -172,14 +185,12 @@ def test_gradients_are_clipped(tmp_path: Path) -> None:
     assert float(moved) == pytest.approx(1e-3, rel=1e-3)
 
 
-def test_the_average_of_the_weights_is_delivered(tmp_path: Path) -> None:
+def test_the_average_of_the_weights_is_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path: list[list[Tensor]] = []
     p = plan(ema=0.5, epochs=2, model=nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2)))
     begin = weights(p)
-    training = loop_module._Training(p, start(tmp_path / "run"), loop_module.Hardware("cpu").launch())
-    advance = training._advance
-    training._advance = lambda: (advance(), path.append(weights(p)))  # type: ignore[method-assign]
-    training.finish()
+    after_each_step(monkeypatch, lambda _: path.append(weights(p)))
+    fit(p, start(tmp_path / "run"))
     expected = begin
     for step, now in enumerate(path):
         d = min(0.5, (1 + step) / (10 + step))
@@ -227,16 +238,10 @@ def test_one_class_is_nothing_to_learn() -> None:
         plan(train=Dataset(torch.zeros(40, 2), torch.zeros(40).long(), ("a", "b")))
 
 
-def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     p = plan(epochs=1, batch_size=50, model=nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2)))
-    training = loop_module._Training(p, start(tmp_path / "run"), loop_module.Hardware("cpu").launch())
-    advance = training._advance
-
-    def advance_and_spoil() -> None:
-        advance()
-        nn.init.constant_(p.model[0].weight, float("nan"))
-
-    training._advance = advance_and_spoil  # type: ignore[method-assign]
+    run = start(tmp_path / "run")
+    after_each_step(monkeypatch, lambda _: nn.init.constant_(p.model[0].weight, float("nan")))
     with pytest.raises(TrainingError, match="not finite after step 1"):
-        training.finish()
-    assert not training.run.checkpoint.exists()
+        fit(p, run)
+    assert not run.checkpoint.exists()

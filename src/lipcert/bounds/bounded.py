@@ -81,7 +81,7 @@ class Bounded(nn.Module):
 
     def _locally(self, x: Tensor, radius: float) -> tuple[Tensor, PairLip]:
         """Logits and constants layer by layer, as the constants need the values between them."""
-        vectors = {step.name: self.vector(step) for step in self._linear}
+        vectors = {step.name: getattr(self, _name(step)) for step in self._linear}
         features, constants = local_estimate(self.program, vectors, x, radius)
         logits = features if self.head is None else self.head(features)
         return binary_as_two(logits), PairLip(constants, self.head_rows())

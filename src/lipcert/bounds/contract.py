@@ -209,7 +209,7 @@ class Constant(Rule[Any]):
 
 
 class Channelwise(Constant):
-    """Of a map between channels (dimension 1) that is the same wherever they are, whatever dimensions follow."""
+    """Of a map between channels (dimension 1), the same at every place of the dimensions that follow."""
 
 
 class Entrywise(Channelwise):

@@ -22,45 +22,46 @@ class DenseNorms:
     """σ = ‖W v‖ of every matrix of `weights`, each (M, out, in), for unit vectors that follow the weights.
 
     Example:
-        >>> one, two = 3 * torch.eye(2).expand(1, 2, 2), torch.ones(1, 1, 3)
-        >>> norms = DenseNorms([one, two], [torch.tensor([[0.6, 0.8]]), torch.tensor([[0.6, 0.8, 0.0]])])
-        >>> norms(times=10)
+        >>> weights = [3 * torch.eye(2).expand(1, 2, 2), torch.ones(1, 1, 3)]
+        >>> norms = DenseNorms([torch.tensor([[0.6, 0.8]]), torch.tensor([[0.6, 0.8, 0.0]])], weights)
+        >>> norms(weights, times=10)
         tensor([[3.0000, 1.7321]])
     """
 
-    def __init__(self, weights: Sequence[Tensor], vectors: Sequence[Tensor]) -> None:
-        self.weights = list(weights)
-        models, layers = len(weights[0]), len(weights)
-        rows, columns = (max(w.shape[i] for w in weights) for i in (1, 2))
+    def __init__(self, vectors: Sequence[Tensor], like: Sequence[Tensor]) -> None:
+        self._shapes = [weight.shape for weight in like]
+        self._models, layers = len(like[0]), len(like)
+        rows, columns = (max(shape[i] for shape in self._shapes) for i in (1, 2))
         # A lone matrix gets a companion: the product of one is rounded differently from that of many.
-        slots = layers + (models * layers == 1)
-        packed = weights[0].detach().new_zeros(models, slots, rows, columns)
-        self._places = [packed[:, i, : w.shape[1], : w.shape[2]] for i, w in enumerate(weights)]
+        slots = layers + (self._models * layers == 1)
+        packed = like[0].detach().new_zeros(self._models, slots, rows, columns)
+        self._places = [packed[:, i, :m, :n] for i, (_, m, n) in enumerate(self._shapes)]
         self._packed = packed.flatten(0, 1)
-        self._vectors = packed.new_zeros(models * slots, columns, 1)
+        self._vectors = packed.new_zeros(self._models * slots, columns, 1)
         self.set_vectors(vectors)
 
-    def __call__(self, times: int = 0) -> Tensor:
-        """(M, layers), with gradients to the weights; the vectors are first improved `times` products."""
-        norms: Tensor = _Norms.apply(*self._at(times), False, *self.weights)
-        return norms[:, : len(self.weights)]
+    def __call__(self, weights: Sequence[Tensor], times: int = 0) -> Tensor:
+        """(M, layers), with gradients to the weights; the vectors are first improved by `times` products."""
+        norms: Tensor = _Norms.apply(*self._at(weights, times), False, *weights)  # type: ignore[no-untyped-call]
+        return norms[:, : len(weights)]
 
-    def product(self, times: int = 0) -> Tensor:
+    def product(self, weights: Sequence[Tensor], times: int = 0) -> Tensor:
         """Of the norms of each model: (M,), with gradients."""
-        product: Tensor = _Norms.apply(*self._at(times), True, *self.weights)
+        product: Tensor = _Norms.apply(*self._at(weights, times), True, *weights)  # type: ignore[no-untyped-call]
         return product
 
     @torch.no_grad()
-    def _at(self, times: int) -> tuple[Tensor, Tensor]:
-        torch._foreach_copy_(self._places, self.weights)
+    def _at(self, weights: Sequence[Tensor], times: int) -> tuple[Tensor, Tensor]:
+        torch._foreach_copy_(self._places, list(weights))
         if times:
+            # Replaced, not written into: autograd may still hold the old ones.
             self._vectors = _improved(self._packed, self._vectors, times)
         return self._packed, self._vectors
 
     def vectors(self) -> list[Tensor]:
         """(M, in) of every layer."""
-        each = self._vectors.unflatten(0, (len(self.weights[0]), -1))
-        return [each[:, i, : w.shape[2], 0] for i, w in enumerate(self.weights)]
+        each = self._vectors.view(self._models, -1, *self._vectors.shape[1:])
+        return [each[:, i, :n, 0] for i, (*_, n) in enumerate(self._shapes)]
 
     def set_vectors(self, vectors: Sequence[Tensor]) -> None:
         """(M, in) of every layer."""

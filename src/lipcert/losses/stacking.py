@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 from torch import Tensor
 
@@ -32,6 +31,8 @@ def stack_losses(losses: Sequence[Loss], samples: int, like: Tensor) -> tuple[Lo
     first = losses[0]
     names = [f.name for f in dataclasses.fields(first) if _is_number(getattr(first, f.name))]
     names += first.derived  # from each loss alone, in Python's precision
+    if not names:
+        return first, first
     table = like.new_tensor([[getattr(loss, name) for loss in losses] for name in names])
     columns = table[:, :, None].expand(-1, -1, samples).reshape(len(names), -1, 1)
     return _with(first, names, columns), _with(first, names, table)

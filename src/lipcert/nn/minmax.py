@@ -33,7 +33,7 @@ def minmax(x: Tensor, halves: bool = False) -> Tensor:
         pairs = x.reshape(x.shape[0], *shape, *x.shape[2:])  # (B, C/2, 2, ...) or (B, 2, C/2, ...)
         first, second = pairs.detach().chunk(2, dim)
         return torch.where(first > second, pairs.flip(dim), pairs).flatten(1, 2)
-    ordered: Tensor = _Order.apply(x, halves)
+    ordered: Tensor = _Order.apply(x, halves)  # type: ignore[no-untyped-call]
     return ordered
 
 
@@ -57,7 +57,7 @@ class _Order(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return _Swap.apply(gradients[0], ctx.swapped, ctx.halves), None
+        return _Swap.apply(gradients[0], ctx.swapped, ctx.halves), None  # type: ignore[no-untyped-call]
 
 
 class _Swap(torch.autograd.Function):
@@ -75,7 +75,7 @@ class _Swap(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        return _Swap.apply(gradients[0], ctx.swapped, ctx.halves), None, None
+        return _Swap.apply(gradients[0], ctx.swapped, ctx.halves), None, None  # type: ignore[no-untyped-call]
 
 
 def _pairs(x: Tensor, halves: bool) -> tuple[Tensor, Tensor]:

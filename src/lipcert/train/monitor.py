@@ -12,11 +12,15 @@ from torch.utils.tensorboard import SummaryWriter
 
 from lipcert.train.rundir import RunDirectory
 
+# Of a curve in TensorBoard. Writing them takes longer than a short epoch.
+_POINTS = 250
+
 
 class Monitor:
     """One object a line, one bar a run; quiet where stderr is not a terminal."""
 
-    def __init__(self, run: RunDirectory, epochs: int, step: int) -> None:
+    def __init__(self, run: RunDirectory, epochs: int, step: int, bar: bool = True) -> None:
+        self._epochs = epochs
         run.rewind_metrics(step)
         self._file = run.metrics.open("a")
         self._board = SummaryWriter(str(run.tensorboard), purge_step=step + 1 if step else None)
@@ -28,7 +32,7 @@ class Monitor:
             TimeRemainingColumn(),
             TextColumn("{task.fields[state]}"),
             console=console,
-            disable=not console.is_terminal,
+            disable=not bar or not console.is_terminal,
             transient=True,
         )
         self._task = self._progress.add_task(run.path.name, total=epochs, state="")
@@ -48,8 +52,15 @@ class Monitor:
         """Write the metrics of a finished epoch."""
         self._file.write(json.dumps(metrics) + "\n")
         self._file.flush()
-        for name, value in metrics.items():
-            if name not in ("epoch", "step"):
-                self._board.add_scalar(name, value, metrics["step"])
+        if self._is_shown(metrics):
+            for name in metrics.keys() - {"epoch", "step"}:
+                self._board.add_scalar(name, metrics[name], metrics["step"])
+        if self._progress.disable:
+            return
         state = f"loss {metrics['loss']:.3g}  accuracy {metrics['accuracy']:.3f}  K_f {metrics['k_f']:.3g}"
         self._progress.update(self._task, completed=metrics["epoch"], state=state)
+
+    def _is_shown(self, metrics: dict[str, Any]) -> bool:
+        """TensorBoard gets all epochs of a short training, and as many of a long one as a curve can show."""
+        every = -(-self._epochs // _POINTS)
+        return metrics["epoch"] % every == 0 or metrics["epoch"] == self._epochs or "val_accuracy" in metrics
