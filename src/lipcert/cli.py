@@ -34,12 +34,22 @@ Overwrite = Annotated[bool, typer.Option(help="Replace what the output directory
 
 @app.command()
 def train(
-    recipe: Annotated[str, typer.Argument(help="A packaged name (`lipcert list recipes`) or a YAML file.")],
+    recipes: Annotated[
+        list[str],
+        typer.Argument(metavar="RECIPE...", help="Packaged names (`lipcert list recipes`) or YAML files."),
+    ],
     budget: Budget = None,
+    stack: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUES", help="Train all values as one, such as seed=1..9; repeatable."),
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key; repeatable.")
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Run directory.", show_default="runs/NAME")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Run directory; of several runs, the one they go in.", show_default="runs/NAME"),
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Continue from the last checkpoint.")] = False,
     overwrite: Overwrite = False,
     accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")] = "auto",
@@ -48,24 +58,30 @@ def train(
     strategy: Annotated[str, typer.Option(help="Of Lightning Fabric, such as ddp.")] = "auto",
     precision: Annotated[str, typer.Option(help="32; bf16-mixed or 16-mixed on accelerators.")] = "32",
 ) -> None:
-    """Train a recipe, prove its bounds, certify its data.
+    """Train a recipe, prove its bounds, certify its data; or several of one model as one training.
 
     Example: lipcert train moons-cll --set seed=2 --output runs/second
     """
-    from lipcert.recipes import execute, read_recipe
+    from lipcert.recipes import execute, execute_stack, read_recipe, read_stack
     from lipcert.report.evaluation import write_evaluation
     from lipcert.report.tables import run_table
     from lipcert.train.hardware import Hardware, is_first_process
 
-    settled = read_recipe(recipe, budget, set_ or [])
     hardware = Hardware(accelerator, devices, nodes, strategy, precision)
-    place = output or Path("runs") / settled.name
-    run = execute(settled, place, resume=resume, overwrite=overwrite, hardware=hardware)
+    if stack or len(recipes) > 1:
+        named = read_stack(recipes, budget, set_ or [], stack or [])
+        places = {(output or Path("runs")) / name: recipe for name, recipe in named.items()}
+        runs = execute_stack(places, resume=resume, overwrite=overwrite, hardware=hardware)
+    else:
+        settled = read_recipe(recipes[0], budget, set_ or [])
+        place = output or Path("runs") / settled.name
+        runs = [execute(settled, place, resume=resume, overwrite=overwrite, hardware=hardware)]
     if is_first_process():
-        _print(run_table([run]))
-        for picture in write_evaluation(run):
-            print(f"wrote {picture}")
-        print(f"run: {run.path}")
+        _print(run_table(runs))
+        for run in runs:
+            for picture in write_evaluation(run):
+                print(f"wrote {picture}")
+            print(f"run: {run.path}")
 
 
 @app.command()

@@ -13,6 +13,7 @@ from rich.table import Table
 from lipcert.atomic import write_json
 from lipcert.errors import InputError
 from lipcert.recipes import read_recipe
+from lipcert.recipes.stacking import parse_values
 from lipcert.report.moons import moons_figure, slack_figure, soc_figure, teaser_figure
 from lipcert.report.rows import Row, row_of
 from lipcert.report.tables import rich_table
@@ -141,11 +142,8 @@ def parse_seeds(text: str) -> list[int]:
         >>> parse_seeds("1..3,7")
         [1, 2, 3, 7]
     """
-    seeds: list[int] = []
     try:
-        for part in text.split(","):
-            first, dots, last = part.partition("..")
-            seeds += range(int(first), int(last) + 1) if dots else [int(first)]
+        seeds = [int(value) for value in parse_values(text)]
     except ValueError:
         raise InputError(f"--seeds: expected something like 1, 1..3 or 1,5,7, got {text!r}") from None
     if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):

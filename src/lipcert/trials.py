@@ -1,4 +1,4 @@
-"""Many trainings, each an ordinary `lipcert train` in a process of its own, some at a time.
+"""Many trainings, as ordinary `lipcert train` processes, some at a time; MLPs that fit together as stacks.
 
 What is finished stays; what was interrupted goes on from its checkpoint.
 """
@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lipcert.errors import InputError, InterruptedRunError, LipcertError
 from lipcert.recipes import Recipe, read_recipe
+from lipcert.recipes.stacking import gains_from_stacking, shared_part
 from lipcert.train.rundir import RunDirectory
 
 
@@ -42,12 +43,53 @@ class Trial:
         """The recipe it runs, checked."""
         return read_recipe(self.recipe, self.budget, self.overrides)
 
+
+@dataclass(frozen=True)
+class Job:
+    """One process: a trial, or several as a stack."""
+
+    trials: tuple[Trial, ...]
+
     def command(self, overwrite: bool) -> list[str]:
         """The command line that runs it."""
-        flags = [flag for o in self.overrides for flag in ("--set", o)]
-        flags += ["--budget", self.budget] if self.budget else []
+        first = self.trials[0]
+        recipes = list(dict.fromkeys(trial.recipe for trial in self.trials))
+        settings = [*first.settings]
+        if len(self.trials) == 1:
+            flags = ["--output", str(first.path)]
+            settings.append(f"seed={first.seed}")
+        else:
+            seeds = sorted({trial.seed for trial in self.trials})
+            flags = ["--output", str(first.path.parent), "--stack", f"seed={','.join(map(str, seeds))}"]
+        flags += [flag for setting in settings for flag in ("--set", setting)]
+        flags += ["--budget", first.budget] if first.budget else []
         flags += ["--overwrite" if overwrite else "--resume"]
-        return [sys.executable, "-m", "lipcert.cli", "train", self.recipe, "--output", str(self.path), *flags]
+        return [sys.executable, "-m", "lipcert.cli", "train", *recipes, *flags]
+
+
+def jobs_of(trials: Mapping[Trial, Recipe], processes: int) -> list[Job]:
+    """Trials that gain from it as stacks, in as many parts as there are processes; the others alone."""
+    alike: dict[str, list[Trial]] = {}
+    for trial, recipe in trials.items():
+        named = trial.path.name == f"{recipe.name}-seed{trial.seed}"  # as a stack names its runs
+        stacks = named and gains_from_stacking(recipe)
+        common = [trial.path.parent, trial.budget, trial.settings, shared_part(recipe)]
+        alike.setdefault(str(common if stacks else trial.path), []).append(trial)
+    return [Job(part) for group in alike.values() for part in _parts(group, processes)]
+
+
+def _parts(trials: Sequence[Trial], parts: int) -> Iterator[tuple[Trial, ...]]:
+    """Every recipe of a part with the same seeds, as a stack has them."""
+    by_recipe: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_recipe.setdefault(trial.recipe, []).append(trial)
+    by_seeds: dict[tuple[int, ...], list[list[Trial]]] = {}
+    for mine in by_recipe.values():
+        by_seeds.setdefault(tuple(sorted(trial.seed for trial in mine)), []).append(mine)
+    for recipes in by_seeds.values():
+        size = -(-len(recipes) // parts)
+        for start in range(0, len(recipes), size):
+            yield tuple(trial for mine in recipes[start : start + size] for trial in mine)
 
 
 def check_trials(trials: Sequence[Trial], jobs: int | None = None) -> dict[Trial, Recipe]:
@@ -67,10 +109,11 @@ def run_trials(
         for trial, recipe in recipes.items()
         if overwrite or not RunDirectory(trial.path).holds(recipe.model_dump(mode="json"))
     ]
-    crew = _Crew(overwrite)
+    crew, processes = _Crew(overwrite), jobs or os.cpu_count() or 1
     bars = _bars(missing, [recipes[trial].train.epochs for trial in missing])
-    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool, bars as update:
-        futures = [pool.submit(crew.run, trial) for trial in missing]
+    with ThreadPoolExecutor(processes) as pool, bars as update:
+        chosen = jobs_of({trial: recipes[trial] for trial in missing}, processes)
+        futures = [pool.submit(crew.run, job) for job in chosen]
         try:
             running = set(futures)
             while running:
@@ -97,13 +140,13 @@ class _Crew:
         self._stopped = False
         self._lock = threading.Lock()
 
-    def run(self, trial: Trial) -> None:
+    def run(self, job: Job) -> None:
         with self._lock:
             if self._stopped:
                 return
             # In a session of its own: a Ctrl-C in the terminal reaches it only through `stop`, once.
             process = subprocess.Popen(
-                trial.command(self._overwrite),
+                job.command(self._overwrite),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
@@ -116,7 +159,7 @@ class _Crew:
         if process.returncode and not self._stopped:
             last = (complaint.strip().splitlines() or ["no message"])[-1].removeprefix("lipcert: ")
             kind = InputError if process.returncode == 2 else LipcertError
-            raise kind(f"{trial.path}: {last}")
+            raise kind(f"{job.trials[0].path}: {last}")
 
     def stop(self) -> None:
         with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -81,7 +81,7 @@ class Bounded(nn.Module):
 
     def _locally(self, x: Tensor, radius: float) -> tuple[Tensor, PairLip]:
         """Logits and constants layer by layer, as the constants need the values between them."""
-        vectors = {step.name: getattr(self, _name(step)) for step in self._linear}
+        vectors = {step.name: vector for step, vector in self.vectors().items()}
         features, constants = local_estimate(self.program, vectors, x, radius)
         logits = features if self.head is None else self.head(features)
         return binary_as_two(logits), PairLip(constants, self.head_rows())
@@ -95,9 +95,13 @@ class Bounded(nn.Module):
         """That of a linear step."""
         return self._buffers.get(_name(step))
 
-    def set_vector(self, step: Step, vector: Tensor) -> None:
-        """Replaced, not written into: autograd may still hold the old one."""
-        self._buffers[_name(step)] = vector
+    def vectors(self) -> dict[Step, Tensor]:
+        """Those of all linear steps."""
+        return {step: self.get_buffer(_name(step)) for step in self._linear}
+
+    def set_vectors(self, vectors: Mapping[Step, Tensor]) -> None:
+        """Replaced, not written into: autograd may still hold the old ones."""
+        self._buffers.update({_name(step): vector for step, vector in vectors.items()})
 
     def lip(self) -> PairLip:
         """The constants at the present vectors, with gradients to the weights."""
@@ -113,7 +117,8 @@ class Bounded(nn.Module):
     @torch.no_grad()
     def improve(self, step: Step, times: int) -> None:
         """Its vector, by `times` products with WᵀW."""
-        self.set_vector(step, step.rule.iterate(step.module, getattr(self, _name(step)), times))
+        vector = self.get_buffer(_name(step))
+        self.set_vectors({step: step.rule.iterate(step.module, vector, times)})
 
     @torch.no_grad()
     def converge(self, tolerance: float = 1e-9, most: int = 1000) -> PairLip:

@@ -75,8 +75,19 @@ class Stacked:
         self._unpack()
         return self._constants(iterations)
 
+    def converge(self, tolerance: float, most: int, models: Sequence[int]) -> PairLip:
+        """The constants as of better vectors; only these models keep those."""
+        self.hand_out()
+        kept = {i: self.members[i].vectors() for i in range(len(self.members)) if i not in models}
+        lip = self._converge(tolerance, most)
+        self.hand_out()
+        for i, vectors in kept.items():
+            self.members[i].set_vectors(vectors)
+        self.take_back()
+        return lip
+
     @torch.no_grad()
-    def converge(self, tolerance: float, most: int) -> PairLip:
+    def _converge(self, tolerance: float, most: int) -> PairLip:
         """Iterate until no feature constant moves by more than `tolerance`, relatively."""
         lip = self.lip()
         for _ in range(0, most, 10):
@@ -112,7 +123,7 @@ class Stacked:
             return
         for steps, vectors in zip(self._small, self._norms.vectors(), strict=True):
             for step, member, vector in zip(steps, self.members, vectors, strict=True):
-                member.set_vector(step, vector.clone())
+                member.set_vectors({step: vector.clone()})
 
     def take_back(self) -> None:
         """Take over the models' vectors, which may be better by now."""
@@ -127,7 +138,7 @@ class Stacked:
                 p.data = p.data.clone()
 
     def _flatten(self) -> tuple[nn.Parameter, list[int]]:
-        """All dense weights, a row a model, of which the models' become views; and the lengths of its parts."""
+        """All dense weights, a row a model, whose parts become the models'; and the lengths of the parts."""
         rows = [[p for p, _ in self.shared(i)] for i in range(len(self.members))]
         sizes = [p.numel() for p in rows[0]]
         example = next(self.members[0].parameters())
@@ -140,7 +151,7 @@ class Stacked:
 
     def _unpack(self) -> None:
         """The layers' weights as parts of `flat`, with gradients to it."""
-        parts = iter(self.flat.split(self._sizes, dim=1))
+        parts = iter(torch.split(self.flat, self._sizes, dim=1))
         for dense in self._dense.values():
             dense.take(parts)
 
@@ -202,9 +213,10 @@ class Stacked:
         if dense is None:
             pairs = zip(steps, vectors, strict=True)
             return torch.stack([cast(Tensor, step.rule.estimate(step.module, v)) for step, v in pairs])
-        images = dense.weight @ torch.stack([v.view(-1, v.shape[-1]) for v in vectors if v is not None]).mT
-        norm: Tensor = torch.linalg.vector_norm(images, dim=(1, 2))
-        return norm
+        # One by one: a product with one vector is rounded differently from one with many.
+        columns = (v.view(-1, v.shape[-1]).mT for v in vectors if v is not None)
+        images = [weight @ v for weight, v in zip(dense.weight, columns, strict=True)]
+        return torch.stack([torch.linalg.vector_norm(image) for image in images])
 
     def _head_rows(self) -> Tensor:
         head = self.members[0].head

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from lightning_fabric import Fabric
 
 from lipcert.atomic import write_json
 from lipcert.certificate import Certificate, Certifier
 from lipcert.certificate_file import certify_data, describe
 from lipcert.certified_samples import save_certificates
 from lipcert.data import Dataset
+from lipcert.data.base import Split
+from lipcert.errors import InputError
 from lipcert.models import ModelCard, save
 from lipcert.recipes.schema import Recipe, within
 from lipcert.recipes.tightness import measure
 from lipcert.shards import Shard
-from lipcert.train import Hardware, Plan, fit
+from lipcert.train import Hardware, Plan, fit, fit_stack
 from lipcert.train.hardware import is_first_process, shard_of
 from lipcert.train.rundir import RunDirectory
+from lipcert.train.stack import check_stack
 
 Splits = dict[str, tuple[Dataset, Certificate]]
 
@@ -44,22 +49,53 @@ def execute(
     fabric.barrier()  # nobody looks into the directory before it is ready
     if not run.certificate.exists():
         seconds = fit(plan, run, fabric)
-        if fabric.is_global_zero:
-            save(plan.model, card, run.model)
-        prover, splits = _certify(recipe, plan, shard_of(fabric))
-        if fabric.is_global_zero:
-            save_certificates(run.certified, splits)
-            write_json(run.certificate, _findings(recipe, plan, prover, splits, seconds))
+        _conclude(recipe, plan, card, run, seconds, fabric)
     fabric.barrier()
-    # The others are done: nobody waits for this.
-    if recipe.certify.tightness is not None and fabric.is_global_zero:
-        measure(run.path, recipe.certify.tightness, quiet=not sys.stderr.isatty())
+    _measure_tightness(recipe, run, fabric)
     return run
 
 
-def build(recipe: Recipe) -> tuple[Plan, ModelCard]:
-    """The training a recipe describes, and the card of its model."""
-    train = recipe.make_data("train")
+def execute_stack(
+    recipes: Mapping[Path, Recipe],
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    hardware: Hardware | None = None,
+) -> list[RunDirectory]:
+    """Train recipes that `check_alike` accepts as one, certify each; the directories are as `execute`'s."""
+    runs = {RunDirectory(path): recipe for path, recipe in recipes.items()}
+    first = next(iter(recipes.values()))
+    if first.train.threads is not None:
+        torch.set_num_threads(first.train.threads)
+    data: dict[str, Dataset] = {}
+    built = {run: build(recipe, data) for run, recipe in runs.items()}
+    check_stack([plan for plan, _ in built.values()])
+    fabric = (hardware or Hardware()).launch()
+    if fabric.world_size > 1:
+        raise InputError("--stack: runs in one process; several share a single training")
+    for run, recipe in runs.items():
+        run.start(recipe.model_dump(mode="json"), resume=resume, overwrite=overwrite)
+    missing = [run for run in runs if not run.certificate.exists()]
+    if missing:
+        seconds = fit_stack([built[run][0] for run in missing], missing, fabric)
+        for run, spent in zip(missing, seconds, strict=True):
+            _conclude(runs[run], *built[run], run, spent, fabric)
+    for run, recipe in runs.items():
+        _measure_tightness(recipe, run, fabric)
+    return list(runs)
+
+
+def build(recipe: Recipe, data: dict[str, Dataset] | None = None) -> tuple[Plan, ModelCard]:
+    """The training a recipe describes, and the card of its model; `data` keeps what was loaded."""
+    loaded = {} if data is None else data
+
+    def load(split: Split) -> Dataset:
+        key = f"{split} {recipe.data.model_dump_json()}"
+        if key not in loaded:
+            loaded[key] = recipe.make_data(split)
+        return loaded[key]
+
+    train = load("train")
     card = recipe.make_card(train)
     parts: dict[str, Any] = {
         "model": recipe.make_model(card),
@@ -67,13 +103,31 @@ def build(recipe: Recipe) -> tuple[Plan, ModelCard]:
         "optimizer": recipe.make_optimizer(),
         "schedules": recipe.make_schedules(),
         "train": train,
-        "val": recipe.make_data("val") if recipe.train.validate_every else None,
+        "val": load("val") if recipe.train.validate_every else None,
         "seed": recipe.seed,
     }
     settings = recipe.train.model_dump(exclude={"dtype", "threads", "augment"})
     settings["augmentation"] = recipe.train.augment
     plan: Plan = within("train", partial(Plan, **parts, **settings))
     return plan, card
+
+
+def _conclude(
+    recipe: Recipe, plan: Plan, card: ModelCard, run: RunDirectory, seconds: float, fabric: Fabric
+) -> None:
+    """Keep the trained model, and what is proved about it."""
+    if fabric.is_global_zero:
+        save(plan.model, card, run.model)
+    prover, splits = _certify(recipe, plan, shard_of(fabric))
+    if fabric.is_global_zero:
+        save_certificates(run.certified, splits)
+        write_json(run.certificate, _findings(recipe, plan, prover, splits, seconds))
+
+
+def _measure_tightness(recipe: Recipe, run: RunDirectory, fabric: Fabric) -> None:
+    """By the first process; the others are done, nobody waits for this."""
+    if recipe.certify.tightness is not None and fabric.is_global_zero:
+        measure(run.path, recipe.certify.tightness, quiet=not sys.stderr.isatty())
 
 
 def _certify(recipe: Recipe, plan: Plan, shard: Shard) -> tuple[Certifier, Splits]:

@@ -30,8 +30,14 @@ class Checkpoint(TypedDict):
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """Atomically: a reader finds the old state or the new one."""
     buffer = io.BytesIO()
-    torch.save(dict(checkpoint), buffer)
+    compact = {name: _compact(value) for name, value in checkpoint["model"].items()}
+    torch.save({**checkpoint, "model": compact}, buffer)
     write_atomically(path, buffer.getvalue())
+
+
+def _compact(value: Tensor) -> Tensor:
+    """A part of a larger tensor as one of its own, or the file would hold all of it."""
+    return value.clone() if value.untyped_storage().nbytes() > value.nbytes else value
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

@@ -93,7 +93,8 @@ class _Loop:
                 if len(self._steps.trainings) == 1:
                     raise
                 failures[training] = error
-        self._steps.after_epoch()
+        if any(t.validates for t in self._steps.trainings):
+            self._steps.after_validation()
         return failures
 
     def _tick(self) -> None:

@@ -102,7 +102,7 @@ class Single:
     def before_saving(self) -> None:
         """The training has all that a checkpoint keeps."""
 
-    def after_epoch(self) -> None:
+    def after_validation(self) -> None:
         """The training is what is stepped: nothing to take over."""
 
     def close(self) -> None:

@@ -139,11 +139,12 @@ class Stack:
     @torch.no_grad()
     def epochs(self) -> list[Epoch]:
         """What the finished epoch came to, training by training."""
-        if all(training.plan.loss.uses_constants for training in self.trainings):
-            lip = self._models.lip()
-        else:
-            lip = self._models.converge(TOLERANCE, PRODUCTS)
-        rows = zip(self._losses.tolist(), self._correct.tolist(), lip.max().tolist(), strict=True)
+        k_f = self._models.lip().max()
+        # A loss that does not use the constants has not followed them.
+        idle = [i for i, training in enumerate(self.trainings) if not training.plan.loss.uses_constants]
+        if idle:
+            k_f[idle] = self._models.converge(TOLERANCE, PRODUCTS, idle).max()[idle]
+        rows = zip(self._losses.tolist(), self._correct.tolist(), k_f.tolist(), strict=True)
         self._losses.zero_()
         self._correct.zero_()
         return [Epoch(*row) for row in rows]
@@ -175,8 +176,8 @@ class Stack:
                         self._optimizer.state[flat][name] = copy.deepcopy(value)
             self._optimizer.state.update({p: state[p] for p in self._models.own(i) if p in state})
 
-    def after_epoch(self) -> None:
-        """Validation has improved the vectors of the models."""
+    def after_validation(self) -> None:
+        """Which has improved the vectors of the models."""
         self._models.take_back()
 
     def close(self) -> None:

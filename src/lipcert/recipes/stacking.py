@@ -1,0 +1,84 @@
+"""Several recipes of one architecture as one training: which they are, and how they are carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from lipcert.errors import InputError
+from lipcert.recipes.reading import read_recipe
+from lipcert.recipes.schema import Recipe
+
+
+def read_stack(
+    sources: Sequence[str], budget: str | None, overrides: Sequence[str], axes: Sequence[str]
+) -> dict[str, Recipe]:
+    """Every recipe with every combination of the axes' values, by the name of its run.
+
+    Example:
+        >>> list(read_stack(["moons-cll"], "smoke", [], ["seed=1..3", "loss.eps=0.1"]))
+        ['moons-cll-seed1-eps0.1', 'moons-cll-seed2-eps0.1', 'moons-cll-seed3-eps0.1']
+    """
+    recipes: dict[str, Recipe] = {}
+    keys, values = zip(*map(_axis, axes), strict=True) if axes else ((), ())
+    for source, chosen in product(sources, product(*values)):
+        settings = [f"{key}={value}" for key, value in zip(keys, chosen, strict=True)]
+        recipe = read_recipe(source, budget, [*overrides, *settings])
+        marks = [f"{key.rpartition('.')[2]}{value}" for key, value in zip(keys, chosen, strict=True)]
+        name = "-".join([recipe.name, *marks])
+        if name in recipes:
+            raise InputError(f"--stack: {name} comes twice")
+        recipes[name] = recipe
+    check_alike(recipes)
+    return recipes
+
+
+def parse_values(text: str) -> list[str]:
+    """Values between commas, with ranges of whole numbers.
+
+    Example:
+        >>> parse_values("1..3,7")
+        ['1', '2', '3', '7']
+    """
+    values: list[str] = []
+    for part in text.split(","):
+        first, dots, last = part.strip().partition("..")
+        if dots and first.isdecimal() and last.isdecimal():
+            values += map(str, range(int(first), int(last) + 1))
+        else:
+            values.append(part.strip())
+    return values
+
+
+def _axis(text: str) -> tuple[str, list[str]]:
+    key, equals, values = text.partition("=")
+    found = parse_values(values)
+    if not (key.strip() and equals and all(found)):
+        raise InputError(f"--stack: expected KEY=VALUES such as seed=1..9 or loss.eps=0.1,0.2, got {text!r}")
+    return key.strip(), found
+
+
+def check_alike(recipes: Mapping[str, Recipe]) -> None:
+    """Raise unless they differ in seed, data and loss alone: all else is one."""
+    (first, one), *others = recipes.items()
+    for name, recipe in others:
+        mine, theirs = shared_part(one), shared_part(recipe)
+        for key in mine:
+            if mine[key] != theirs[key]:
+                raise InputError(
+                    f"--stack: {first} and {name} differ in {key}; a stack may differ in seed, data and loss"
+                )
+
+
+def shared_part(recipe: Recipe) -> dict[str, Any]:
+    """What the recipes of a stack have in common."""
+    schedule = {k: v.model_dump() for k, v in recipe.schedule.items() if k.startswith("optimizer.")}
+    parts = (recipe.model, recipe.optimizer, recipe.train)
+    model, optimizer, train = (part.model_dump(mode="json") for part in parts)
+    return {"model": model, "optimizer": optimizer, "train": train, "schedule": schedule}
+
+
+def gains_from_stacking(recipe: Recipe) -> bool:
+    """MLPs do: their steps are calls more than work. Others are as fast side by side."""
+    return recipe.model.name == "mlp"
