@@ -14,15 +14,19 @@ from lipcert.train.rundir import RunDirectory
 
 Column = tuple[str, Callable[[Row], str]]
 
+_LEFT = ("recipe", "loss")
+
 
 def columns(rows: Sequence[Row]) -> list[Column]:
-    """Loss, ε, slack, accuracies of every split certified, constants, time."""
+    """Loss or recipe, ε, slack, accuracies of every split certified, constants, time."""
     splits = [name for name in ("train", "val", "test") if any(name in row for row in rows)]
     shown: list[Column] = [
         ("loss", lambda row: str(row["loss"])),
         ("ε", lambda row: f"{row['eps']:g}"),
         ("slack", lambda row: "–" if row["slack"] is None else f"{row['slack']:g}"),
     ]
+    if len({(row["loss"], row["eps"], row["slack"], row["seed"]) for row in rows}) < len(rows):
+        shown[0] = ("recipe", lambda row: str(row["recipe"]))  # which differ in something else
     if len({row["seed"] for row in rows}) > 1:
         shown.append(("seed", lambda row: str(row["seed"])))
     shown.append((f"clean {splits[-1]}", _accuracy(splits[-1], "clean")))  # the one training has not seen
@@ -49,7 +53,7 @@ def rich_table(rows: Sequence[Row]) -> Table:
     shown = columns(rows)
     for title, _ in shown:
         header = title.replace(" ", "\n")  # narrow columns, for narrow terminals
-        table.add_column(header, justify="left" if title == "loss" else "right", no_wrap=True)
+        table.add_column(header, justify="left" if title in _LEFT else "right", no_wrap=True)
     for row in rows:
         table.add_row(*(cell(row) for _, cell in shown))
     return table
@@ -60,7 +64,7 @@ def markdown_table(rows: Sequence[Row]) -> str:
     shown = columns(rows)
     lines = [
         "| " + " | ".join(title for title, _ in shown) + " |",
-        "|" + "|".join("---" if title == "loss" else "---:" for title, _ in shown) + "|",
+        "|" + "|".join("---" if title in _LEFT else "---:" for title, _ in shown) + "|",
         *("| " + " | ".join(cell(row) for _, cell in shown) + " |" for row in rows),
     ]
     return "\n".join(lines)
