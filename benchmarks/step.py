@@ -1,6 +1,6 @@
-"""A training step of lipcert against plain cross-entropy, 4C3F and 8C2F, batch 128; and the end of an epoch.
+"""A training step of lipcert on images, batch 128, against plain training; and the end of an epoch.
 
-`plain` is what anyone would write: the same network, fused Adam, images already floats. `engine` is our loop
+`plain` is the obvious eager loop of obvious.py with fused Adam, in a process of its own; `engine` is our loop
 with cross-entropy. Images are noise: the time does not depend on them. Writes results/step.json.
 """
 
@@ -10,40 +10,42 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 
+import obvious
 import torch
-import torch.nn.functional as F
-from timing import Timing, interleaved, print_ratios
+from timing import Timing, in_turns, print_ratios, serve
 
 from lipcert.data import Dataset
 from lipcert.data.augmentation import Augmentation
-from lipcert.losses import CLL, CrossEntropy, GloRo, Loss
+from lipcert.losses import CLL, CrossEntropy, GloRo
 from lipcert.models import create
 from lipcert.train import Hardware, Plan, RunDirectory
-from lipcert.train.loop import _Training
 from lipcert.train.optimizers import adam
+from lipcert.train.single import Single
+from lipcert.train.training import Training
 from results import write_table
 
 BATCH = 128
 # Input, classes, validation images, steps of an epoch: CIFAR-10 and Tiny-ImageNet with 5 % held out.
-SHAPES = {"4c3f": ((3, 32, 32), 10, 2500, 372), "8c2f": ((3, 64, 64), 200, 5000, 743)}
+CIFAR = ((3, 32, 32), 10, 2500, 372)
+SHAPES = {"4c3f": CIFAR, "6c2f": CIFAR, "8c2f": ((3, 64, 64), 200, 5000, 743)}
+ROUNDS = {"4c3f": 40, "6c2f": 12, "8c2f": 5}
+WORKS = {
+    "plain": None,
+    "engine, cross-entropy": CrossEntropy(),
+    "engine, CLL": CLL(eps=0.15, slack=0.15, lam=1e-4),
+    "engine, CLL, augmented": CLL(eps=0.15, slack=0.15, lam=1e-4),
+    "engine, GloRo": GloRo(eps=0.15),
+}
 
 
-def plain_step(name: str) -> Callable[[], None]:
-    """Forward, cross-entropy, backward, Adam."""
-    shape, classes, *_ = SHAPES[name]
-    model = create(name, num_classes=classes, input_shape=shape)
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
-    x, y = torch.rand(BATCH, *shape), torch.randint(classes, (BATCH,))
-
-    def step() -> None:
-        loss = F.cross_entropy(model(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-
-    return step
+def plain_step() -> Callable[[], None]:
+    """Images already floats; the same optimiser."""
+    model = obvious.c4f3()
+    x, y = torch.rand(BATCH, 3, 32, 32), torch.randint(10, (BATCH,))
+    return obvious.training_step(
+        model, lambda: (x, y), torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+    )
 
 
 def images(name: str, samples: int) -> Dataset:
@@ -53,9 +55,12 @@ def images(name: str, samples: int) -> Dataset:
     return Dataset(pixels, torch.arange(samples) % classes, tuple(map(str, range(classes))))
 
 
-def training(name: str, loss: Loss, augment: bool = False) -> _Training:
+def training(name: str, work: str) -> Single:
     """Our loop, ready to go."""
     shape, classes, validation, _ = SHAPES[name]
+    loss = WORKS[work]
+    assert loss is not None
+    augment = Augmentation(crop=4, flip=True, rotate=2.0, jitter=0.25) if work.endswith("augmented") else None
     plan = Plan(
         model=create(name, num_classes=classes, input_shape=shape),
         loss=loss,
@@ -65,49 +70,53 @@ def training(name: str, loss: Loss, augment: bool = False) -> _Training:
         validate_every=1,
         epochs=1000,
         batch_size=BATCH,
-        iterations=3,  # as the recipes have it
+        iterations=5,
+        turns=3,  # as the recipes have it
         seed=0,
-        augmentation=Augmentation(crop=4, flip=True, rotate=2.0, jitter=0.25) if augment else None,
+        augmentation=augment,
     )
-    return _Training(plan, RunDirectory(Path(tempfile.mkdtemp())), Hardware("cpu").launch())
+    return Single(Training(plan, RunDirectory(tempfile.mkdtemp()), Hardware("cpu").launch()))
 
 
-def epoch_end(it: _Training) -> float:
+def epoch_end(steps: Single) -> float:
     """Seconds for metrics, converged constants, validation and checkpoint, the best of three."""
+    (it,) = steps.trainings
     it.run.checkpoint.parent.mkdir(exist_ok=True)
     found = []
-    for _ in range(3):
-        it._advance()  # vectors that lag as they do in training
-        start = time.perf_counter()
-        it._metrics(1, it.losses)
-        it._save()
-        found.append(time.perf_counter() - start)
+    while len(found) < 3:
+        steps.advance()  # vectors that lag as they do in training
+        if it.step % it.plan.steps_per_epoch == 0:
+            start = time.perf_counter()
+            it.finish_epoch(*steps.epochs())
+            it.save()
+            found.append(time.perf_counter() - start)
     return min(found)
 
 
 def measure(name: str) -> list[list[str]]:
-    cll = training(name, CLL(eps=0.15, slack=0.15, lam=1e-4))
-    works = {
-        "plain": plain_step(name),
-        "engine, cross-entropy": training(name, CrossEntropy())._advance,
-        "engine, CLL": cll._advance,
-        "engine, CLL, augmented": training(name, cll.plan.loss, augment=True)._advance,
-        "engine, GloRo": training(name, GloRo(eps=0.15))._advance,
-    }
-    timings: dict[str, Timing] = interleaved(works, rounds=60 if name == "4c3f" else 5)
-    ratios = print_ratios(timings, "plain")
-    epoch = SHAPES[name][3] * timings["engine, CLL"].median
-    share = epoch_end(cll) / epoch
-    print(f"the end of an epoch: {100 * share:.1f} % of it")
-    rows = [[name, work, f"{ratio:.3f}"] for work, ratio in ratios.items()]
-    return [*rows, [name, "end of an epoch / epoch, CLL", f"{share:.3f}"]]
+    works = [work for work in WORKS if work != "plain" or name == "4c3f"]
+    timings: dict[str, Timing] = in_turns({work: [name, work] for work in works}, ROUNDS[name])
+    base = works[0]
+    ratios = print_ratios(timings, base)
+    to_engine = timings["engine, CLL"].ratio(timings["engine, cross-entropy"])
+    augmentation = timings["engine, CLL, augmented"].ratio(timings["engine, CLL"]) - 1
+    share = epoch_end(training(name, "engine, CLL")) / (SHAPES[name][3] * timings["engine, CLL"].median)
+    print(f"CLL / engine {to_engine:.3f}, augmentation {augmentation:.3f}, end of an epoch {share:.3f}")
+    rows = [[name, work, base, f"{ratio:.3f}"] for work, ratio in ratios.items() if work != base]
+    rows += [[name, "engine, CLL", "engine, cross-entropy", f"{to_engine:.3f}"]] if base == "plain" else []
+    rows += [[name, "augmentation", "engine, CLL", f"{augmentation:.3f}"]]
+    return [*rows, [name, "end of an epoch", "an epoch's steps, CLL", f"{share:.3f}"]]
 
 
 def main() -> None:
     torch.set_num_threads(2)
+    if len(sys.argv) == 3:
+        name, work = sys.argv[1:]
+        serve(plain_step() if work == "plain" else training(name, work).advance)
+        return
     table = [row for name in sys.argv[1:] or SHAPES for row in measure(name)]
-    note = f"ratios to plain training, batch {BATCH}, two threads, interleaved medians"
-    write_table("step", note, ["model", "work", "ratio"], table)
+    note = f"batch {BATCH}, two threads, a process each, interleaved medians"
+    write_table("step", note, ["model", "work", "to", "ratio"], table)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -32,6 +34,37 @@ def interleaved(works: Mapping[str, Callable[[], object]], rounds: int, warm: in
             work()
             times[name].append(time.perf_counter() - start)
     return {name: Timing(tuple(seconds[warm:])) for name, seconds in times.items()}
+
+
+def in_turns(works: Mapping[str, Sequence[str]], rounds: int, warm: int = 2) -> dict[str, Timing]:
+    """As `interleaved`, each work in a process of its own: arguments of this script, which calls `serve`."""
+    processes = {
+        name: subprocess.Popen(
+            [sys.executable, sys.argv[0], *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name, arguments in works.items()
+    }
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(warm + rounds):
+        for name, process in processes.items():
+            assert process.stdin is not None
+            assert process.stdout is not None
+            print("go", file=process.stdin, flush=True)
+            times[name].append(float(process.stdout.readline()))
+    for process in processes.values():
+        process.communicate()
+    return {name: Timing(tuple(seconds[warm:])) for name, seconds in times.items()}
+
+
+def serve(work: Callable[[], object]) -> None:
+    """Do the work for every line of the input, and say how long it took."""
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        work()
+        print(time.perf_counter() - start, flush=True)
 
 
 def print_ratios(timings: Mapping[str, Timing], base: str) -> dict[str, float]:

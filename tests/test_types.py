@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lipcert import PairLip
+from lipcert.types import MANY, farthest, pairwise_distance
 
 
 def brute(lip: PairLip) -> Tensor:
@@ -44,6 +45,47 @@ def test_close_rows_do_not_cancel(n: int) -> None:
     for index in (torch.tensor([1]), torch.ones(n + 1, dtype=torch.int64)):
         assert float(lip.rows(index)[0, 0]) == pytest.approx(step, rel=1e-6)
     assert float(lip.max()) == pytest.approx(step, rel=1e-6)
+
+
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_of_many_classes_the_rows_are_quick_and_nearly_right(offset: float) -> None:
+    torch.manual_seed(0)
+    head = (torch.randn(MANY + 50, 32) + offset).requires_grad_()
+    index = torch.randint(len(head), (16,))
+    lip = PairLip(torch.tensor(2.0), head)
+    exact = 2 * pairwise_distance(head[index], head)
+    quick = lip.rows(index)
+    torch.testing.assert_close(quick, exact, rtol=1e-3, atol=1e-2)
+    assert (quick.gather(1, index[:, None]) == 0).all()
+    slope = torch.rand_like(exact)
+    ours, theirs = (torch.autograd.grad(rows, head, slope)[0] for rows in (quick, exact))
+    torch.testing.assert_close(ours, theirs, rtol=1e-2, atol=1e-2)
+
+
+def test_a_maximum_over_some_pairs() -> None:
+    torch.manual_seed(0)
+    head = torch.randn(3000, 8).requires_grad_()
+    lip = PairLip(torch.tensor(2.0), head)
+    labels = torch.tensor([5, 17])
+    among = brute(PairLip(lip.features, head.detach()))[labels].max()
+    torch.testing.assert_close(lip.near(labels, torch.tensor([0, 1])).max().detach(), among)
+    worst = farthest(head, torch.arange(3000))
+    torch.testing.assert_close(lip.near(labels, worst).max(), lip.max())
+    (slope,) = torch.autograd.grad(lip.near(labels, worst).max(), head)
+    assert slope.any(1).nonzero().flatten().tolist() == sorted(worst.tolist())
+
+
+def test_a_stack_holds_the_constants_of_each_model() -> None:
+    torch.manual_seed(0)
+    for classes, samples in ((4, 6), (9, 5)):
+        models = [PairLip(torch.rand(()), torch.randn(classes, 3)) for _ in range(3)]
+        stack = PairLip(torch.stack([m.features for m in models]), torch.stack([m.head for m in models]))
+        index = torch.randint(classes, (3, samples))
+        each = list(zip(models, index, strict=True))
+        torch.testing.assert_close(stack.rows(index.flatten()), torch.cat([m.rows(i) for m, i in each]))
+        torch.testing.assert_close(stack.max(), torch.stack([m.max() for m in models]))
+        singles = torch.cat([m.singles().expand(samples, -1) for m in models])
+        torch.testing.assert_close(stack.singles(3 * samples), singles)
 
 
 def test_the_largest_pair_is_found_beyond_one_chunk() -> None:

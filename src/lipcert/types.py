@@ -12,6 +12,9 @@ from torch import Tensor
 
 Shape = tuple[int, ...]
 
+# Classes beyond which a training takes distances from a product of matrices.
+MANY = 1024
+
 # Rows of the pair table made at once in `PairLip.max`: bounds memory at 1024 x N numbers.
 _CHUNK = 1024
 
@@ -44,8 +47,10 @@ class PairLip(NamedTuple):
             if self.features.ndim == 0:
                 return (self.features * table)[index]
             distance = table[index]  # (B, N)
-        else:
+        elif self.head.shape[0] <= MANY:
             distance = pairwise_distance(self.head[index], self.head)  # (B, N)
+        else:
+            distance = quick_distance(self.head, index)  # (B, N)
         return self.features.reshape(-1, 1) * distance
 
     def _stacked_rows(self, index: Tensor) -> Tensor:
@@ -72,12 +77,40 @@ class PairLip(NamedTuple):
             distance: Tensor = torch.linalg.vector_norm(one - other, dim=1)
             return self.features.amax() * distance.amax()
         starts = range(0, self.head.shape[0], _CHUNK)
-        farthest = [pairwise_distance(self.head[i : i + _CHUNK], self.head).amax() for i in starts]
-        return self.features.amax() * torch.stack(farthest).amax()
+        largest = [pairwise_distance(self.head[i : i + _CHUNK], self.head).amax() for i in starts]
+        return self.features.amax() * torch.stack(largest).amax()
+
+    def near(self, labels: Tensor, pair: Tensor) -> PairLip:
+        """With a `max` over the pairs of these classes with any other, and over one more pair (2,)."""
+        return self._replace(pairs=torch.stack([farthest(self.head, labels), pair]))
 
     def detach(self) -> PairLip:
         """Without gradients."""
         return PairLip(self.features.detach(), self.head.detach(), self.pairs)
+
+
+def quick_distance(head: Tensor, index: Tensor) -> Tensor:
+    """||w_index - w_j|| from one product of matrices, for training with many classes: (B, N).
+
+    An eighth of the time of `pairwise_distance`, and as good as a few thousandths of the rows' length: rows
+    that nearly agree come out farther apart than they are.
+    """
+    centred = head - head.detach().mean(0)  # less to cancel
+    distance = torch.cdist(centred[index], centred, compute_mode="use_mm_for_euclid_dist")
+    return distance.scatter(1, index[:, None], 0.0)
+
+
+@torch.no_grad()
+def farthest(head: Tensor, rows: Tensor) -> Tensor:
+    """The pair (i, j) of rows of the head that are farthest apart, i one of `rows`: (2,)."""
+    # A product of matrices is quick, and what it gets wrong by rounding does not matter to a choice.
+    found = []
+    for chunk in torch.split(rows, _CHUNK):
+        distance = torch.cdist(head[chunk], head, compute_mode="use_mm_for_euclid_dist")
+        size, place = distance.flatten().max(0)
+        found.append((size, torch.stack([chunk[place // len(head)], place % len(head)])))
+    best = torch.stack([size for size, _ in found]).argmax()
+    return torch.stack([pair for _, pair in found])[best]
 
 
 def pairwise_distance(a: Tensor, b: Tensor) -> Tensor:

@@ -101,6 +101,25 @@ def test_a_zero_layer_recovers() -> None:
     assert float(bounded.converge().features) > 0
 
 
+def test_of_many_classes_a_step_looks_at_those_of_its_batch_and_the_worst_pair() -> None:
+    bounded = Bounded(nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 300)), (2,))
+    lip = bounded.lip()
+    assert lip.pairs is None
+    seen = bounded.near(lip, torch.tensor([0, 1]))
+    assert seen.pairs is not None
+    assert seen.pairs.shape == (2, 2)
+    assert float(seen.max().detach()) == pytest.approx(float(lip.max().detach()), rel=1e-6)
+    with torch.no_grad():  # another row gets far from all
+        bounded.head.weight[7] *= 100
+        lip = bounded.lip()
+        assert float(lip.max()) / 2 < float(bounded.near(lip, torch.tensor([0])).max()) < float(lip.max())
+        bounded.find_worst_pair()
+        assert float(bounded.near(lip, torch.tensor([0])).max()) == pytest.approx(float(lip.max()), rel=1e-6)
+    assert 7 in bounded.worst_pair.tolist()
+    assert "worst_pair" in bounded.state_dict()
+    assert Bounded(network(), (2,)).worst_pair is None
+
+
 def test_wrappers_do_not_pile_hooks_on_the_parameters() -> None:
     model = network()
     fabric = Fabric(accelerator="cpu", devices=1)

@@ -15,10 +15,13 @@ from lipcert.bounds.graph import Program, Step, trace
 from lipcert.bounds.linear_map import first_vector
 from lipcert.bounds.local_estimate import local_estimate
 from lipcert.errors import InputError, LipcertWarning, UnknownBoundError
-from lipcert.types import PairLip
+from lipcert.types import PairLip, farthest
 
 # Iterations before the first step: a cold start is low.
 _WARM_UP = 32
+
+# Classes of which a step may look at every pair: a small part of what the layers cost.
+_ALL_PAIRS = 256
 
 
 class Bounded(nn.Module):
@@ -34,6 +37,8 @@ class Bounded(nn.Module):
         >>> logits.shape, lip.features.shape, lip.head.shape
         (torch.Size([5, 3]), torch.Size([]), torch.Size([3, 4]))
     """
+
+    worst_pair: Tensor | None
 
     def __init__(
         self,
@@ -66,15 +71,25 @@ class Bounded(nn.Module):
         self._linear = [step for step in self.program.steps if step.rule.has_vector]
         for i, step in enumerate(self._linear):
             self.register_buffer(_name(step), first_vector(step.input_shapes[0], i, like=example))
+        # Of many classes a step looks at those of its batch, and at the pair that was farthest apart before.
+        many = self.classes > _ALL_PAIRS and head is not None
+        self.register_buffer("worst_pair", torch.zeros(2, dtype=torch.int64) if many else None)
         self.iterate(_WARM_UP)
+        self.find_worst_pair()
 
-    def forward(self, x: Tensor, iterate: bool = True) -> tuple[Tensor, PairLip]:
-        """Logits (B, N) and their constants; `iterate=False` for further pieces of one batch."""
+    def forward(
+        self, x: Tensor, iterate: bool = True, turn: tuple[int, int] = (0, 1)
+    ) -> tuple[Tensor, PairLip]:
+        """Logits (B, N) and their constants.
+
+        `iterate=False` is for further pieces of one batch. With `turn=(k, n)` only every n-th vector is
+        improved, from the k-th on.
+        """
         if self.local is None:
             logits = binary_as_two(self.model(x))
         with _full_precision(x.device.type):
             if self.training and iterate:
-                self.iterate(self.iterations)
+                self.iterate(self.iterations, turn)
             if self.local is None:
                 return logits, self.lip()
             return self._locally(x, self.local)
@@ -109,9 +124,9 @@ class Bounded(nn.Module):
         return PairLip(self.program.constant(estimates, self._one()), self.head_rows())
 
     @torch.no_grad()
-    def iterate(self, times: int) -> None:
-        """Improve every vector by `times` products with WᵀW."""
-        for step in self._linear:
+    def iterate(self, times: int, turn: tuple[int, int] = (0, 1)) -> None:
+        """Improve every vector, or those whose turn it is, by `times` products with WᵀW."""
+        for step in self._linear[slice(turn[0], None, turn[1])]:
             self.improve(step, times)
 
     @torch.no_grad()
@@ -119,6 +134,16 @@ class Bounded(nn.Module):
         """Its vector, by `times` products with WᵀW."""
         vector = self.get_buffer(_name(step))
         self.set_vectors({step: step.rule.iterate(step.module, vector, times)})
+
+    def find_worst_pair(self) -> None:
+        """Look for it among all pairs, where a step does not."""
+        if self.worst_pair is not None:
+            head = self.head_rows().detach()
+            self.worst_pair = farthest(head, torch.arange(len(head), device=head.device))
+
+    def near(self, lip: PairLip, labels: Tensor) -> PairLip:
+        """The constants with the `max` that a step looks at; of few classes that is all."""
+        return lip if self.worst_pair is None else lip.near(labels, self.worst_pair)
 
     @torch.no_grad()
     def converge(self, tolerance: float = 1e-9, most: int = 1000) -> PairLip:

@@ -58,8 +58,13 @@ class Stacked:
         heads = [member.head for member in members if member.head is not None]
         self._head = self._map(heads) if heads else None
 
-    def __call__(self, x: Tensor, iterations: int = 0) -> tuple[Tensor, PairLip]:
-        """Logits and constants; the vectors are first improved by as many products with WᵀW."""
+    def __call__(
+        self, x: Tensor, iterations: int = 0, turn: tuple[int, int] = (0, 1)
+    ) -> tuple[Tensor, PairLip]:
+        """Logits and constants; the vectors are first improved by as many products with WᵀW.
+
+        Layers that are not both dense and small take turns, as those of `Bounded` do.
+        """
         self._unpack()
         values = {self._program.source: x.mT if self._samples_last else x}
         for step, apply in zip(self._program.steps, self._maps, strict=True):
@@ -68,7 +73,7 @@ class Stacked:
         logits = features if self._head is None else self._head(features)
         # One layout for any number of models, or sums over it would round differently.
         logits = logits.mT.contiguous() if self._samples_last else logits
-        return binary_as_two(logits), self._constants(iterations)
+        return binary_as_two(logits), self._constants(iterations, turn)
 
     def lip(self, iterations: int = 0) -> PairLip:
         """The constants alone, with gradients to the weights."""
@@ -190,9 +195,9 @@ class Stacked:
         models = len(modules)
         return lambda *x: modules[0](*[y.flatten(0, 1) for y in x]).unflatten(0, (models, -1))
 
-    def _constants(self, iterations: int) -> PairLip:
+    def _constants(self, iterations: int, turn: tuple[int, int] = (0, 1)) -> PairLip:
         if iterations:
-            self._improve_large(iterations)
+            self._improve_large(iterations, turn)
         rest = self._known | {steps[0].name: self._estimate(steps) for steps in self._large}
         if self._norms is None:
             features = self._program.constant(rest, self._one)
@@ -225,9 +230,10 @@ class Stacked:
         return torch.stack([member.head_rows() for member in self.members])
 
     @torch.no_grad()
-    def _improve_large(self, times: int) -> None:
+    def _improve_large(self, times: int, turn: tuple[int, int]) -> None:
         """The vectors of layers that are not both dense and small, model by model."""
-        for steps in (large for large in self._large if large[0].rule.has_vector):
+        linear = [steps for steps in self._steps if steps[0].rule.has_vector]
+        for steps in (s for s in linear[slice(turn[0], None, turn[1])] if s in self._large):
             for step, member in zip(steps, self.members, strict=True):
                 member.improve(step, times)
 

@@ -67,6 +67,7 @@ class TrainSettings(_Strict):
     clip: float | None = Field(default=None, gt=0)
     ema: float | None = Field(default=None, gt=0, lt=1)
     iterations: int = Field(default=5, gt=0)
+    turns: int = Field(default=1, gt=0)
     local: float | None = Field(default=None, gt=0)
     channels_last: bool = False
     compile: bool = False

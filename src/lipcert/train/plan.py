@@ -38,7 +38,8 @@ class Plan:
     clip: float | None = None  # largest norm of the gradient
     ema: float | None = None  # decay of the averaged weights
     local: float | None = None  # constants of balls of this radius, a sample each
-    iterations: int = 5  # products with WᵀW a step and layer, for the estimated constants
+    iterations: int = 5  # products with WᵀW for the estimated constants, each time it is a layer's turn
+    turns: int = 1  # steps until it is a layer's turn again
     channels_last: bool = False
     compile: bool = False
 
@@ -72,6 +73,10 @@ class Plan:
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
         order = torch.randperm(len(self.train), generator=generator)
         return torch.split(order, self.batch_size)
+
+    def turn(self, step: int) -> tuple[int, int]:
+        """Which layers' vectors a step improves: from one on, every so many."""
+        return step % self.turns, self.turns
 
     def class_weights(self) -> Tensor | None:
         """(N,), of mean 1 over the samples; None if all count as they come."""

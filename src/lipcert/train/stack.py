@@ -24,7 +24,17 @@ from lipcert.train.training import PRODUCTS, TOLERANCE, Epoch, Training
 from lipcert.types import PairLip
 
 # What the plans of a stack have in common.
-_COMMON = ("epochs", "batch_size", "accumulate", "clip", "ema", "iterations", "balanced", "augmentation")
+_COMMON = (
+    "epochs",
+    "batch_size",
+    "accumulate",
+    "clip",
+    "ema",
+    "iterations",
+    "turns",
+    "balanced",
+    "augmentation",
+)
 
 
 class Stack:
@@ -71,7 +81,8 @@ class Stack:
         """The gradients of this piece's part of the objectives, the penalties with the first one."""
         labels = self._y[piece].to(self._device)  # (M, b)
         iterations = self._plan.iterations if first and any(loss.uses_constants for loss in losses) else 0
-        logits, lip = self._models(self._inputs(piece), iterations)
+        turn = self._plan.turn(self._first.step)
+        logits, lip = self._models(self._inputs(piece), iterations, turn)
         objectives = [
             self._objectives(group, losses, logits, labels, lip, batch_size, first) for group in self._groups
         ]

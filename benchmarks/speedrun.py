@@ -1,0 +1,97 @@
+"""Certified accuracy against epochs: 4C3F on real CIFAR-10, CRA at 36/255 on the validation split.
+
+`python benchmarks/speedrun.py search` tries changes to the fast recipe at half width and six epochs;
+`python benchmarks/speedrun.py` runs the rows at full width: the paper's schedule shrunk to N epochs, GloRo
+likewise and with the settings of the fast recipe, and the fast recipe, N = 6, 12, 24. What is finished is kept,
+what was interrupted goes on. Bounds are proved. Writes results/speedrun-search.json and results/speedrun.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lipcert.train.rundir import RunDirectory
+from lipcert.trials import Trial, run_trials
+from results import write_table
+
+FAST, PAPER, GLORO = "cifar10-4c3f-fast", "cifar10-4c3f-cll", "cifar10-4c3f-gloro"
+PROVED = ("certify.splits=[val]", "certify.effort=fast", "certify.tightness=null", "train.threads=1")
+HALF = ("model.width=0.5", "train.epochs=6")
+
+CHANGES: dict[str, tuple[str, ...]] = {
+    "as it is": (),
+    "learning rate 2e-3": ("optimizer.lr=2e-3",),
+    "learning rate 8e-3": ("optimizer.lr=8e-3",),
+    "batch 64": ("train.batch_size=64",),
+    "batch 64, learning rate 3e-3": ("train.batch_size=64", "optimizer.lr=3e-3"),
+    "averaged weights, 0.998": ("train.ema=0.998",),
+    "peak at 0.15": ("schedule.optimizer.lr={name: one-cycle, peak: 0.15}",),
+    "slack 0.3": ("loss.slack=0.3",),
+    "ε 0.2": ("loss.eps=0.2",),
+    "ε ramp": ("schedule.loss.eps={name: ramp, first: 0.2, until: 0.5}",),
+    "λ 1e-3": ("loss.lam=1e-3",),
+    "gain 0.7": ("model.gain=0.7",),
+    "gain 0.9": ("model.gain=0.9",),
+    "crop 2": ("train.augment={crop: 2, flip: true, jitter: 0.0, rotate: 0.0}",),
+    "8 products": ("train.iterations=8",),
+}
+
+# Name, recipe, budget, seeds beyond the first and for how many epochs.
+ROWS: list[tuple[str, str, str | None, dict[int, tuple[int, ...]]]] = [
+    ("CLL, the paper's schedule", PAPER, None, {6: (1,), 12: (1,), 24: (1, 2)}),
+    ("GloRo, the paper's schedule", GLORO, None, {6: (1,), 12: (1,), 24: (1,)}),
+    ("GloRo, short training", GLORO, "cpu", {6: (1,), 12: (1, 2), 24: (1,)}),
+    ("CLL, cifar10-4c3f-fast", FAST, None, {6: (1,), 12: (1, 2), 24: (1,)}),
+]
+
+
+def found(run: RunDirectory) -> list[str]:
+    """Clean, CRA at 36, 72, 108/255, K_f."""
+    certificate = json.loads(run.certificate.read_text())
+    split = certificate["splits"]["val"]
+    values = [split["clean"]["value"], *(entry["value"] for entry in split["certified"][:3])]
+    return [*(f"{100 * value:.1f}" for value in values), f"{certificate['k_f']:.1f}"]
+
+
+def search(names: Sequence[str]) -> None:
+    """One change at a time."""
+    folder = Path("runs/speedrun-search")
+    trials = {
+        name: Trial(FAST, 1, folder / name.replace(" ", "-"), settings=(*PROVED, *HALF, *CHANGES[name]))
+        for name in names
+    }
+    runs = run_trials(list(trials.values()))
+    table = [[name, *found(run)] for name, run in zip(trials, runs, strict=True)]
+    for row in table:
+        print(*row, sep="  ")
+    note = "4C3F at half width, 6 epochs, seed 1, validation split, proved bounds, percent"
+    titles = ["change to cifar10-4c3f-fast", "clean", "CRA 36/255", "72/255", "108/255", "K_f"]
+    write_table("speedrun-search", note, titles, table)
+
+
+def rows() -> None:
+    """The shortest first, so that an interrupted night leaves whole columns."""
+    trials: dict[tuple[str, int, int], Trial] = {}
+    for epochs in (6, 12, 24):
+        for name, recipe, budget, seeds in ROWS:
+            for seed in seeds[epochs]:
+                mark = "-cpu" if budget else ""
+                path = Path("runs/speedrun") / f"{recipe}{mark}-{epochs}-seed{seed}"
+                settings = (*PROVED, f"train.epochs={epochs}")
+                trials[name, epochs, seed] = Trial(recipe, seed, path, budget, settings)
+    runs = run_trials(list(trials.values()))
+    pairs = zip(trials, runs, strict=True)
+    table = [[name, str(epochs), str(seed), *found(run)] for (name, epochs, seed), run in pairs]
+    for row in sorted(table):
+        print(*row, sep="  ")
+    titles = ["training", "epochs", "seed", "clean", "CRA 36/255", "72/255", "108/255", "K_f"]
+    write_table("speedrun", "4C3F, validation split, proved bounds, percent", titles, sorted(table))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    search(list(CHANGES)) if sys.argv[1:] == ["search"] else rows()
