@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-wheel lint check bench docs clean
+.PHONY: demo test test-wheel lint check bench bench-growth docs clean
 
 demo: .venv/.core
 	$(BIN)/lipcert reproduce moons-demo --output runs/demo --overwrite
@@ -22,9 +22,15 @@ lint: .venv/.dev
 
 check: lint test test-wheel
 
+# Ratios of times, for docs/benchmarks.md: about 20 minutes of an idle machine.
 bench: .venv/.dev
-	$(BIN)/python benchmarks/moons_step.py
-	$(BIN)/python benchmarks/certify.py
+	for name in startup moons_step step certify proof_times; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	$(BIN)/python docs/render.py
+
+# Step time and memory against the size of everything: about 6 minutes.
+bench-growth: .venv/.dev
+	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python docs/render.py
 
 # The tables of README.md and docs/ come from results/*.json.
 docs: .venv/.dev

@@ -1,9 +1,10 @@
 """Certified accuracy against epochs: 4C3F on real CIFAR-10, CRA at 36/255 on the validation split.
 
-`python benchmarks/speedrun.py search` tries changes to the fast recipe at half width and six epochs;
-`python benchmarks/speedrun.py` runs the rows at full width: the paper's schedule shrunk to N epochs, GloRo
-likewise and with the settings of the fast recipe, and the fast recipe, N = 6, 12, 24. What is finished is kept,
-what was interrupted goes on. Bounds are proved. Writes results/speedrun-search.json and results/speedrun.json.
+`python benchmarks/speedrun.py search` tries changes to the fast recipe at half width and six epochs.
+`python benchmarks/speedrun.py` runs the rows at full width, N = 6, 12, 24: the paper's schedule shrunk to N
+epochs, GloRo likewise and with the settings of the fast recipe, and the fast recipe. What is finished is
+kept, what was interrupted goes on. Bounds are proved. Writes results/speedrun-search.json and
+results/speedrun.json.
 """
 
 from __future__ import annotations

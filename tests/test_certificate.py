@@ -10,11 +10,11 @@ from itertools import product
 
 import pytest
 import torch
-from scipy.stats import binom
+from scipy.stats import binom, binomtest
 from torch import Tensor, nn
 
 from lipcert import InputError, StaleBoundError, certified_accuracy, certifier, certify
-from lipcert.certificate import Certificate
+from lipcert.certificate import Certificate, binomial_interval
 from lipcert.errors import LipcertWarning
 from lipcert.nn import MinMax
 
@@ -205,13 +205,38 @@ def near_boundary(model: nn.Sequential, ends: Tensor) -> Tensor:
     return a
 
 
+@pytest.mark.parametrize(("count", "total"), [(0, 7), (7, 7), (3, 7), (6123, 10000), (1, 1)])
+def test_intervals_are_those_of_scipy(count: int, total: int) -> None:
+    expected = binomtest(count, total).proportion_ci(method="exact")
+    assert binomial_interval(count, total) == pytest.approx((expected.low, expected.high), rel=1e-9)
+
+
 def test_rounding_costs_next_to_nothing() -> None:
     model = nn.Sequential(nn.Linear(20, 64), MinMax(), nn.Linear(64, 64), MinMax(), nn.Linear(64, 10))
     x = torch.randn(200, 20)
     prover = certifier(model, (20,))
     careful, quick = prover(x), prover(x, rounding="ignored")
+    torch.testing.assert_close(careful.radius, quick.radius, rtol=1e-4, atol=1e-6)  # evaluated in float32
+    assert torch.equal(careful.prediction, quick.prediction)
+    prover = certifier(model.double(), (20,))
+    careful, quick = prover(x), prover(x, rounding="ignored")
     assert (careful.radius <= quick.radius).all()
     torch.testing.assert_close(careful.radius, quick.radius, rtol=1e-6, atol=1e-9)
+
+
+def test_where_rounding_is_ignored_what_is_not_finite_is_not_certified() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU6(), nn.Linear(4, 3)).eval()
+    x = torch.randn(4, 3)
+    x[1, 0], x[2, 1], x[3] = torch.inf, torch.nan, 3e38
+    careful, quick = (certifier(model, (3,))(x, rounding) for rounding in ("float64", "ignored"))
+    assert quick.prediction.tolist()[:3] == careful.prediction.tolist()[:3]
+    assert (quick.radius[1:3] == 0).all()
+    assert quick.radius[0] > 0
+    with torch.no_grad():  # rows that agree: the biases decide for all inputs
+        model[2].weight[1] = model[2].weight[0]
+        model[2].bias[0], model[2].bias[1] = 9.0, 8.0
+    both = [certifier(model, (3,))(x[:1], rounding).radius for rounding in ("float64", "ignored")]
+    torch.testing.assert_close(*both, rtol=1e-4, atol=0)
 
 
 @pytest.mark.parametrize("how", ["in place", "data", "order", "replaced", "buffer", "layer", "mode"])

@@ -16,7 +16,6 @@ import math
 
 import numpy as np
 import torch
-from scipy.sparse.linalg import ArpackError, eigsh
 from torch import Tensor
 
 from lipcert.bounds.rounding import SAFETY, TINY, U, gamma, ldexp_up, sqrt_up, up
@@ -165,6 +164,8 @@ def _largest_eigenvalue(gram: Tensor) -> float:
     if len(gram) > 4:
         return float(torch.linalg.eigvalsh(_likely_largest(gram))[:, -1].max())
     if n > _DENSE_SOLVE:
+        from scipy.sparse.linalg import ArpackError, eigsh  # half a second to load
+
         start = np.cos(np.arange(n, dtype=np.float64))  # fixed, so that proofs are repeatable
         try:
             return max(float(eigsh(g.numpy(), k=1, v0=start, return_eigenvectors=False)[0]) for g in gram)

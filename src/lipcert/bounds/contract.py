@@ -212,10 +212,6 @@ class Channelwise(Constant):
     """Of a map between channels (dimension 1), the same at every place of the dimensions that follow."""
 
 
-class Entrywise(Channelwise):
-    """Of a map that is the same for every entry, whatever the shape."""
-
-
 def sample_norm(x: Tensor) -> Tensor:
     """‖x_b‖₂ of every sample, from above where squares underflow: (B,)."""
     flat = x.flatten(1)

@@ -140,10 +140,14 @@ def _first(side: LinearMap[Any], module: Any, shape: tuple[int, ...]) -> Tensor:
 
 @rule(
     CPLLinear,
-    CPLConv2d,
     examples=[
         lambda: (CPLLinear(6, 4), (6,)),
         lambda: (CPLLinear(3, 8, activation=nn.Tanh()), (3,)),
+    ],
+)
+@rule(
+    CPLConv2d,
+    examples=[
         lambda: (CPLConv2d(3, 5), (3, 6, 5)),
         lambda: (CPLConv2d(4, 2, kernel_size=5), (4, 1, 1)),
         lambda: (CPLConv2d(2, 3, kernel_size=1), (2, 4, 4)),

@@ -64,10 +64,14 @@ class SLLConv2d(PotentialConv2d):
 
 @rule(
     SLLLinear,
-    SLLConv2d,
     examples=[
         lambda: (SLLLinear(6, 4), (6,)),
         lambda: (SLLLinear(3, 8, activation=nn.Tanh()), (3,)),
+    ],
+)
+@rule(
+    SLLConv2d,
+    examples=[
         lambda: (SLLConv2d(3, 5), (3, 6, 5)),
         lambda: (SLLConv2d(4, 2, kernel_size=5), (4, 1, 1)),
         lambda: (SLLConv2d(2, 3, kernel_size=1, activation=nn.Sigmoid()), (2, 4, 4)),

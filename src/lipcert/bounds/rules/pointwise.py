@@ -7,12 +7,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from lipcert.bounds.contract import Entrywise, register, sample_norm
+from lipcert.bounds.contract import Channelwise, register, sample_norm
 from lipcert.bounds.rounding import SCALAR, U
 from lipcert.types import Shape
 
 
-class Smooth(Entrywise):
+class Smooth(Channelwise):
     """An activation whose values are rounded: a few units in the last place an entry."""
 
     def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ class GELURule(Smooth):
 SILU_SLOPE = 1.0998393202
 
 register(
-    Entrywise(1.0),
+    Channelwise(1.0),
     nn.ReLU,
     nn.ReLU6,
     nn.Hardtanh,
