@@ -64,7 +64,7 @@ def main() -> None:
     model = create("4c3f", num_classes=10, input_shape=SHAPE, width=0.5, gain=0.8)
     bounded, loss = Bounded(model, SHAPE), CLL(eps=0.15, slack=0.15, lam=1e-4)
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
-    layers = [step for step, _ in bounded._linear]
+    layers = list(bounded.vectors())
     followers = [Follower(layers, *choice) for choice in CHOICES]
     truth = Follower(layers, "iterate", 100)
     order, seconds = torch.randperm(len(data)), []

@@ -46,6 +46,50 @@ def test_help_does_not_wait_for_torch() -> None:
     assert done.stdout.rstrip().endswith("False")
 
 
+def test_a_stack_leaves_the_runs_that_single_trainings_leave(cli) -> None:
+    status, out, err = cli(*SMOKE, "--stack", "seed=1..2", "--stack", "loss.eps=0.1,0.2", "--output", "all")
+    assert status == 0, err
+    names = [f"moons-cll-seed{seed}-eps{eps}" for seed in (1, 2) for eps in (0.1, 0.2)]
+    assert sorted(p.name for p in Path("all").iterdir()) == names
+    assert all(f"run: all/{name}" in out for name in names)
+    assert cli(*SMOKE, "--set", "seed=2", "--set", "loss.eps=0.1", "--output", "one")[0] == 0
+    one, stacked = Path("one"), Path("all") / names[2]
+    assert (one / "recipe.yaml").read_text() == (stacked / "recipe.yaml").read_text()
+    assert (one / "model.safetensors").read_bytes() == (stacked / "model.safetensors").read_bytes()
+    found = [json.loads((run / "certificate.json").read_text()) for run in (one, stacked)]
+    for certificate in found:
+        del certificate["seconds"], certificate["layers"]  # which tell how long each proof took
+    assert found[0] == found[1]
+    assert cli("verify", str(stacked), "--data", ".")[0] == 0
+    before = (stacked / "model.safetensors").stat().st_mtime_ns
+    arguments = ["--stack", "seed=1..2", "--stack", "loss.eps=0.1,0.2", "--output", "all"]
+    assert cli(*SMOKE, *arguments, "--resume")[0] == 0  # finished: nothing is made again
+    assert (stacked / "model.safetensors").stat().st_mtime_ns == before
+    status, _, err = cli(*SMOKE, *arguments)
+    assert status == 2
+    assert "holds another run" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--stack", "seed"], "expected KEY=VALUES"),
+        (["--stack", "seed="], "expected KEY=VALUES"),
+        (["--stack", "seed=1,1"], "moons-cll-seed1 comes twice"),
+        (["--stack", "seed=one"], "seed"),
+        (["--stack", "optimizer.lr=0.1,0.2"], "differ in optimizer"),
+        (["--stack", "model.widths=1"], "widths"),
+        (["moons-soc-3-0"], "moons-cll and moons-soc-3-0 differ in model"),
+        (["--stack", "seed=1..2", "--devices", "2"], "in one process"),
+    ],
+)
+def test_what_cannot_be_stacked_is_named(cli, arguments: list[str], complaint: str) -> None:
+    status, _, err = cli(*SMOKE, *arguments, "--output", "out")
+    assert status == 2
+    assert complaint in err
+    assert not Path("out").exists()
+
+
 def test_train_then_certify(cli, tmp_path: Path) -> None:
     status, out, err = cli(*SMOKE, "--output", "run")
     assert status == 0, err

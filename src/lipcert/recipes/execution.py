@@ -23,7 +23,7 @@ from lipcert.recipes.schema import Recipe, within
 from lipcert.recipes.tightness import measure
 from lipcert.shards import Shard
 from lipcert.train import Hardware, Plan, fit, fit_stack
-from lipcert.train.hardware import is_first_process, shard_of
+from lipcert.train.hardware import is_first_process, shard_of, started
 from lipcert.train.rundir import RunDirectory
 from lipcert.train.stack import check_stack
 
@@ -70,11 +70,18 @@ def execute_stack(
     data: dict[str, Dataset] = {}
     built = {run: build(recipe, data) for run, recipe in runs.items()}
     check_stack([plan for plan, _ in built.values()])
-    fabric = (hardware or Hardware()).launch()
-    if fabric.world_size > 1:
-        raise InputError("--stack: runs in one process; several share a single training")
-    for run, recipe in runs.items():
-        run.start(recipe.model_dump(mode="json"), resume=resume, overwrite=overwrite)
+    where = hardware or Hardware()
+    devices, nodes = started(where.devices, where.nodes)
+    if (str(devices), nodes) != ("1", 1):
+        raise InputError("--stack: trains in one process; several share a single training")
+    if where.precision != "32":
+        raise InputError("--stack: trains in full precision")
+    fabric = where.launch()
+    trees = {run: recipe.model_dump(mode="json") for run, recipe in runs.items()}
+    for run, tree in trees.items():  # all of them, before any is touched
+        run.check(tree, resume=resume, overwrite=overwrite)
+    for run, tree in trees.items():
+        run.start(tree, resume=resume, overwrite=overwrite)
     missing = [run for run in runs if not run.certificate.exists()]
     if missing:
         seconds = fit_stack([built[run][0] for run in missing], missing, fabric)

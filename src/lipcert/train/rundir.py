@@ -51,15 +51,9 @@ class RunDirectory:
 
     def start(self, recipe: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
         """Make the directory ready, or refuse before anything is touched."""
+        self.check(recipe, resume=resume, overwrite=overwrite)
         if resume and self.recipe.is_file():
-            self._check_same(recipe)
             return
-        if self._occupied() and not overwrite:
-            hint = "--resume continues it, " if self.recipe.is_file() else ""
-            raise InputError(
-                f"{self.path}: holds another run or other files; {hint}--overwrite replaces it, "
-                "--output chooses another place"
-            )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._clear()
@@ -67,6 +61,17 @@ class RunDirectory:
             write_atomically(self.recipe, yaml.safe_dump(recipe, sort_keys=False).encode())
         except OSError as error:
             raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
+
+    def check(self, recipe: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
+        """Raise if a run of this recipe cannot start or go on here."""
+        if resume and self.recipe.is_file():
+            self._check_same(recipe)
+        elif self._occupied() and not overwrite:
+            hint = "--resume continues it, " if self.recipe.is_file() else ""
+            raise InputError(
+                f"{self.path}: holds another run or other files; {hint}--overwrite replaces it, "
+                "--output chooses another place"
+            )
 
     def holds(self, recipe: dict[str, Any]) -> bool:
         """Whether it is the finished run of exactly this recipe."""
