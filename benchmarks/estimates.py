@@ -1,29 +1,33 @@
-"""How far estimated constants lag behind the weights in a fast training, and what they cost a step.
+"""How far estimated constants lag behind the weights in training, and what they cost a step.
 
-A 4C3F at half width on real CIFAR-10, CLL, Adam at 4e-3, batch 256. Several estimates follow the same
-weights; the truth is the Krylov estimate after 100 more products. Writes results/estimates.json.
+`python benchmarks/estimates.py RUN`: a 4C3F on real CIFAR-10 with CLL, batch 128, from its first weights at a
+learning rate of 4e-3 and from those of a finished run at 1e-3 and 1e-4. Several estimates follow the same
+weights; the truth is the best of all of them after 100 more products. Writes results/estimates.json.
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lipcert.bounds import Bounded
 from lipcert.bounds.graph import Step
 from lipcert.bounds.linear_map import first_vector
-from lipcert.data import load
+from lipcert.data import Dataset, load
 from lipcert.losses import CLL
 from lipcert.models import create
+from lipcert.models import load as load_model
 from results import write_table
 
-STEPS, EVERY, SHAPE = 120, 10, (3, 32, 32)
-CHOICES = [("power", n) for n in (1, 5, 10, 20)] + [("iterate", n) for n in (3, 5, 8)]
+STEPS, BEGIN, EVERY, BATCH, SHAPE = 150, 50, 10, 128, (3, 32, 32)
+# Method, products, steps until it is a layer's turn again.
+CHOICES = [("power", 1, 1), ("power", 5, 1), ("power", 10, 1)]
+CHOICES += [("iterate", 3, 1), ("iterate", 5, 1), ("iterate", 8, 1), ("iterate", 4, 2), ("iterate", 5, 3)]
 
 
 @dataclass
@@ -32,7 +36,8 @@ class Follower:
 
     layers: list[Step]
     method: str
-    times: int
+    products: int
+    turns: int
     vectors: list[Tensor] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     below: list[float] = field(default_factory=list)
@@ -42,34 +47,35 @@ class Follower:
         self.vectors = [first_vector(layer.input_shapes[0], i, like) for i, layer in enumerate(self.layers)]
 
     @torch.no_grad()
-    def follow(self, times: int) -> None:
+    def follow(self, step: int) -> None:
         start = time.perf_counter()
-        for i, layer in enumerate(self.layers):
-            move: Callable[..., Tensor] = getattr(layer.rule, self.method)
-            self.vectors[i] = move(layer.module, self.vectors[i], times)
+        for i in range(step % self.turns, len(self.layers), self.turns):
+            layer = self.layers[i]
+            self.vectors[i] = getattr(layer.rule, self.method)(layer.module, self.vectors[i], self.products)
         self.seconds.append(time.perf_counter() - start)
 
     @torch.no_grad()
     def value(self) -> float:
-        norms = [
-            layer.rule.estimate(layer.module, v) for layer, v in zip(self.layers, self.vectors, strict=True)
-        ]
-        return float(torch.stack(norms).prod())
+        pairs = zip(self.layers, self.vectors, strict=True)
+        return float(torch.stack([layer.rule.estimate(layer.module, v) for layer, v in pairs]).prod())
+
+    def row(self, seconds: list[float]) -> list[str]:
+        name = "power iteration" if self.method == "power" else "Krylov space"
+        cost = 100 * statistics.mean(self.seconds) / statistics.mean(seconds)
+        low = [f"{statistics.median(self.below):.1f}", f"{max(self.below):.1f}"]
+        return [name, str(self.products), str(self.turns), *low, f"{cost:.1f}"]
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    torch.manual_seed(1)
-    data = load("cifar10", split="train")
-    model = create("4c3f", num_classes=10, input_shape=SHAPE, width=0.5, gain=0.8)
+def measure(model: nn.Module, rate: float, data: Dataset) -> list[list[str]]:
+    """Rows for a training from these weights."""
     bounded, loss = Bounded(model, SHAPE), CLL(eps=0.15, slack=0.15, lam=1e-4)
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     layers = list(bounded.vectors())
     followers = [Follower(layers, *choice) for choice in CHOICES]
-    truth = Follower(layers, "iterate", 100)
-    order, seconds = torch.randperm(len(data)), []
-    for i, batch in enumerate(order.split(256)[:STEPS]):
-        optimizer.param_groups[0]["lr"] = 4e-3 * min(1.0, (i + 1) / 40)
+    truth, seconds = Follower(layers, "iterate", 100, 1), []
+    order = torch.randperm(len(data))
+    for i, batch in enumerate(order.split(BATCH)[:STEPS]):
+        optimizer.param_groups[0]["lr"] = rate * min(1.0, (i + 1) / 40)
         x, y = data.floats(batch), data.y[batch]
         start = time.perf_counter()
         logits, lip = bounded(x)
@@ -79,22 +85,29 @@ def main() -> None:
         optimizer.step()
         seconds.append(time.perf_counter() - start)
         for follower in followers:
-            follower.follow(follower.times)
-        if i % EVERY == EVERY - 1:
-            truth.follow(truth.times)
+            follower.follow(i)
+        if i >= BEGIN and i % EVERY == EVERY - 1:
+            truth.follow(0)
+            most = max(f.value() for f in [truth, *followers])
             for follower in followers:
-                follower.below.append(100 * (1 - follower.value() / truth.value()))
+                follower.below.append(100 * (1 - follower.value() / most))
+    return [follower.row(seconds) for follower in followers]
+
+
+def main(run: str) -> None:
+    torch.set_num_threads(2)
+    torch.manual_seed(1)
+    data = load("cifar10", split="train")
     table = []
-    for follower in followers:
-        cost = 100 * statistics.median(follower.seconds) / statistics.median(seconds)
-        name = "power iteration" if follower.method == "power" else "Krylov space"
-        low, high = statistics.median(follower.below), max(follower.below)
-        table.append([name, str(follower.times), f"{low:.1f}", f"{high:.1f}", f"{cost:.1f}"])
-        print(*table[-1], sep="  ")
-    note = f"percent; {STEPS} steps, batch 256, one thread, the constant compared every {EVERY} steps"
-    titles = ["estimate", "products a step", "low, median", "low, worst", "cost of a step"]
-    write_table("estimates", note, titles, table)
+    for weights, rate in (("first", 4e-3), ("trained", 1e-3), ("trained", 1e-4)):
+        fresh = create("4c3f", num_classes=10, input_shape=SHAPE, gain=0.8)
+        for row in measure(load_model(run) if weights == "trained" else fresh, rate, data):
+            table.append([weights, f"{rate:g}", *row])
+            print(*table[-1], sep="  ", flush=True)
+    note = f"percent; {STEPS} steps, batch {BATCH}, two threads, the constant compared every {EVERY} steps"
+    titles = ["weights", "learning rate", "estimate", "products", "every … steps"]
+    write_table("estimates", note, [*titles, "low, median", "low, worst", "cost of a step"], table)
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

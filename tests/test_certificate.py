@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import subprocess
 import sys
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 
@@ -15,7 +17,7 @@ from torch import Tensor, nn
 
 from lipcert import InputError, StaleBoundError, certified_accuracy, certifier, certify
 from lipcert.certificate import Certificate, binomial_interval
-from lipcert.errors import LipcertWarning
+from lipcert.errors import LipcertWarning, UnknownBoundError
 from lipcert.nn import MinMax
 
 
@@ -222,6 +224,35 @@ def test_rounding_costs_next_to_nothing() -> None:
     careful, quick = prover(x), prover(x, rounding="ignored")
     assert (careful.radius <= quick.radius).all()
     torch.testing.assert_close(careful.radius, quick.radius, rtol=1e-6, atol=1e-9)
+
+
+def test_where_rounding_is_ignored_the_model_that_runs_is_the_proved_one() -> None:
+    model = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 3)).eval()
+    prover = certifier(model, (64,))
+    x = torch.randn(5, 64)
+    kept = x.clone()
+    prover(x, "ignored")
+    assert torch.equal(x, kept)  # although the model writes into its input
+    x[0] = -torch.inf
+    assert prover(x, "ignored").radius[0] == 0
+    for rounding in ("ignored", "float64"):
+        with pytest.raises(UnknownBoundError, match="hooks"), _hooked(model[1]):
+            prover(kept, rounding)
+    model[1].weight.data.neg_()  # every sign bit, and no other
+    with pytest.raises(StaleBoundError):
+        prover(kept, "ignored")
+    huge = nn.Sequential(nn.Linear(1, 2, bias=False))
+    huge[0].weight.data = torch.tensor([[3e38], [-3e38]])
+    assert certifier(huge, (1,))(torch.ones(1, 1), "ignored").radius.item() <= 1
+
+
+@contextlib.contextmanager
+def _hooked(module: nn.Module) -> Iterator[None]:
+    handle = module.register_forward_hook(lambda module, inputs, output: 100 * output)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 def test_where_rounding_is_ignored_what_is_not_finite_is_not_certified() -> None:

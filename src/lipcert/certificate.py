@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from lipcert.bounds.bounded import binary_as_two, binary_rows, checked_classes
-from lipcert.bounds.contract import refuse_unsettled, sample_norm
+from lipcert.bounds.contract import refuse_global_hooks, refuse_tampering, refuse_unsettled, sample_norm
 from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import Bound, Effort, prove
 from lipcert.bounds.rounding import SAFETY, TINY, TINY32, TINY_ROOT, U, gamma
@@ -106,6 +106,7 @@ class Certifier:
         self.bound: Bound = shard.first(proof)
         self.pairs = _product_up(self._head.spread, self.bound.value)  # (N, N) proved K_ij
         # For where rounding is ignored.
+        self._overwrites = any(getattr(module, "inplace", False) for module in model.modules())
         self._rounded_pairs = self.pairs.to(next(model.parameters(), self.pairs).dtype)
         apart = self._rounded_pairs[~torch.eye(self.classes, dtype=torch.bool)]
         self._distinct = bool(((apart > 0) & (apart < torch.inf)).all())
@@ -155,6 +156,9 @@ class Certifier:
     def _check(self, x: Tensor) -> None:
         """Raise unless the model is still the one that the proof is about, and these are inputs of it."""
         refuse_reduced_precision(self._model)
+        refuse_global_hooks()
+        for path, module in self._model.named_modules():
+            refuse_tampering(path or "model", module)
         if _fingerprint(self._model) != self._fingerprint:
             raise StaleBoundError("the model changed after the proof: make a new certifier")
         if tuple(x.shape[1:]) != self.input_shape:
@@ -169,14 +173,16 @@ class Certifier:
     def _quickly(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """By the model as it runs, in its own precision: hardly more than its forward pass."""
         example = next(self._model.parameters(), x)
-        logits = binary_as_two(self._model(x.detach().to(example))).cpu()  # (B, N)
+        trusted = _all_finite(x).cpu()
+        inputs = x.detach().to(example, copy=self._overwrites)
+        logits = binary_as_two(self._model(inputs)).cpu()  # (B, N)
         best, top = logits.max(dim=1)
         constants = self._rounded_pairs[top]  # (B, N)
         radius = (best[:, None] - logits).div_(constants).scatter_(1, top[:, None], torch.inf)
         nearest, rival = radius.min(dim=1)
         finite = _all_finite(logits)
-        radius = torch.where(finite & _all_finite(x.cpu()), nearest, 0.0).double()
-        return torch.where(finite, top, -1), radius, rival
+        trusted &= torch.isfinite(best - logits.amin(dim=1))  # which is NaN or infinite if any logit is
+        return torch.where(finite, top, -1), torch.where(trusted, nearest, 0.0).double(), rival
 
     def _batch(
         self, rounding: Rounding, balls: tuple[float, ...], x: Tensor

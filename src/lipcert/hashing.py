@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
 
-# Numbers of 32 bits that are summed together in a checksum.
-_BLOCK = 4096
+# Bytes that one thread hashes at a time.
+_PIECE = 2**20
 
 
 def tensors_sha256(tensors: Mapping[str, Tensor]) -> str:
@@ -29,23 +29,14 @@ def tensors_sha256(tensors: Mapping[str, Tensor]) -> str:
 
 
 def tensors_checksum(tensors: Mapping[str, Tensor]) -> str:
-    """As `tensors_sha256`, several times as fast: finds changes, but not those made to deceive it."""
-    digest = hashlib.sha256()
-    for name, tensor in tensors.items():
-        digest.update(_heading(name, tensor))
-        content = _bytes(tensor)
-        whole = len(content) // (4 * _BLOCK) * (4 * _BLOCK)
-        # Of every block a sum with odd factors, modulo 2³²: a change of any number changes it.
-        blocks = content[:whole].view(torch.int32).view(-1, _BLOCK) @ _factors()
-        digest.update(blocks.numpy().data)
-        digest.update(content[whole:].numpy().data)
+    """As good as `tensors_sha256`, but another number: pieces are hashed at the same time."""
+    contents = {name: memoryview(_bytes(tensor).numpy().data) for name, tensor in tensors.items()}
+    pieces = [piece[i : i + _PIECE] for piece in contents.values() for i in range(0, len(piece), _PIECE)]
+    digest = hashlib.sha256(b"".join(_heading(name, tensor) for name, tensor in tensors.items()))
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # hashing does not hold Python's lock
+        for found in pool.map(lambda piece: hashlib.sha256(piece).digest(), pieces):
+            digest.update(found)
     return digest.hexdigest()
-
-
-@cache
-def _factors() -> Tensor:
-    generator = torch.Generator().manual_seed(0)
-    return torch.randint(-(2**31), 2**31, (_BLOCK,), dtype=torch.int32, generator=generator) | 1
 
 
 def _heading(name: str, tensor: Tensor) -> bytes:

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from lipcert.errors import InputError, InterruptedRunError, LipcertError
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.recipes.stacking import gains_from_stacking, shared_part
+from lipcert.train.interrupt import Interrupt
 from lipcert.train.rundir import RunDirectory
 
 
@@ -111,7 +112,7 @@ def run_trials(
     ]
     crew, processes = _Crew(overwrite), jobs or os.cpu_count() or 1
     bars = _bars(missing, [recipes[trial].train.epochs for trial in missing])
-    with ThreadPoolExecutor(processes) as pool, bars as update:
+    with ThreadPoolExecutor(processes) as pool, bars as update, Interrupt() as interrupt:
         chosen = jobs_of({trial: recipes[trial] for trial in missing}, processes)
         futures = [pool.submit(crew.run, job) for job in chosen]
         try:
@@ -121,12 +122,13 @@ def run_trials(
                 update()
                 for future in done:
                     future.result()
-        except BaseException as error:
+                if interrupt.requested:
+                    raise InterruptedRunError(
+                        "interrupted; finished trainings are kept and the others saved: "
+                        "the same command goes on"
+                    )
+        except BaseException:
             crew.stop()
-            if isinstance(error, KeyboardInterrupt):
-                raise InterruptedRunError(
-                    "interrupted; finished trainings are kept and the others saved: the same command goes on"
-                ) from None
             raise
     return [RunDirectory(trial.path) for trial in trials]
 

@@ -35,7 +35,6 @@ class PairLip(NamedTuple):
 
     features: Tensor  # () global, (B,) local, (M,) stacked: bound of everything before the head
     head: Tensor  # (N, D) rows w_i; (M, N, D) stacked
-    pairs: Tensor | None = None  # (P, 2): where `max` looks; everywhere if None
 
     def rows(self, index: Tensor) -> Tensor:
         """K[index_b, j] of shape (B, N)."""
@@ -72,21 +71,17 @@ class PairLip(NamedTuple):
         """K_f, the largest K_ij: a scalar, or (M,)."""
         if self.head.ndim == 3:
             return self.features * pairwise_distance(self.head, self.head).flatten(1).max(1).values
-        if self.pairs is not None:
-            one, other = self.head[self.pairs].unbind(1)
-            distance: Tensor = torch.linalg.vector_norm(one - other, dim=1)
-            return self.features.amax() * distance.amax()
         starts = range(0, self.head.shape[0], _CHUNK)
         largest = [pairwise_distance(self.head[i : i + _CHUNK], self.head).amax() for i in starts]
         return self.features.amax() * torch.stack(largest).amax()
 
     def near(self, labels: Tensor, pair: Tensor) -> PairLip:
-        """With a `max` over the pairs of these classes with any other, and over one more pair (2,)."""
-        return self._replace(pairs=torch.stack([farthest(self.head, labels), pair]))
+        """Of four classes alone: the two farthest apart of which one is a label, and one more pair (2,)."""
+        return PairLip(self.features, self.head[torch.cat([farthest(self.head, labels), pair])])
 
     def detach(self) -> PairLip:
         """Without gradients."""
-        return PairLip(self.features.detach(), self.head.detach(), self.pairs)
+        return PairLip(self.features.detach(), self.head.detach())
 
 
 def quick_distance(head: Tensor, index: Tensor) -> Tensor:

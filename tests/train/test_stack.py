@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
-from lipcert import InputError
+from lipcert import InputError, PairLip
 from lipcert.data import Dataset
 from lipcert.data.augmentation import Augmentation
 from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import AOL, CLL, LOSSES, CrossEntropy, GloRo, Loss
 from lipcert.nn import MinMax
 from lipcert.train import Hardware, Plan, RunDirectory, fit, fit_stack
+from lipcert.train.checkpoint import load_checkpoint
 from lipcert.train.optimizers import adam, sgd
 from lipcert.train.schedules import MultiStep, Polynomial
 from lipcert.train.single import Single
@@ -285,11 +289,76 @@ def test_what_cannot_be_one_is_refused(tmp_path: Path) -> None:
     few = Dataset(points().x[:30], points().y[:30], points().classes)
     with pytest.raises(InputError, match="as many samples"):
         refuse(one, plan(1, GloRo(eps=0.1), train=few))
+    with pytest.raises(InputError, match="its numbers"):
+        refuse(one, plan(1, GloRo(eps=0.1), optimizer=lambda p: adam(p, lr=0.1)))
+    with pytest.raises(InputError, match="schedules"):
+        refuse(one, plan(1, GloRo(eps=0.1), schedules={}))
+    with pytest.raises(InputError, match="architecture"):
+        refuse(one, plan(1, GloRo(eps=0.1), make=lambda: mlp(2, 8, 8, 2)))
+    with pytest.raises(InputError, match="classes"):
+        refuse(one, plan(1, GloRo(eps=0.1), train=Dataset(points().x, points().y, ("a", "b"))))
     with pytest.raises(InputError, match="single trainings"):
         refuse(one, plan(1, GloRo(eps=0.1), local=0.1))
     drop = lambda: nn.Sequential(nn.Linear(2, 4), nn.Dropout(), nn.Linear(4, 2))  # noqa: E731
     with pytest.raises(InputError, match="dropout"):
         refuse(plan(0, GloRo(eps=0.1), make=drop), plan(1, GloRo(eps=0.1), make=drop))
+
+
+def test_one_that_fails_while_it_catches_up_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans, concluded = [plan(i, GloRo(eps=0.1)) for i in range(2)], []
+    runs = directories(tmp_path, 2)
+
+    def stop(stack: Stack) -> None:
+        if stack.trainings[0].step == 8:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        after_each_step(patch, stop)
+        with pytest.raises(InterruptedRunError):
+            fit(plans[1], runs[1])
+    plans = [plan(i, GloRo(eps=0.1)) for i in range(2)]
+    nn.init.constant_(plans[0].model[0].weight, float("nan"))
+    with pytest.raises(TrainingError, match="became nan at step 1"):
+        fit_stack(plans, runs, conclude=lambda index, seconds: concluded.append(index))
+    assert concluded == [1]
+    assert load_checkpoint(runs[1].checkpoint)["step"] == plans[1].total_steps
+
+
+@dataclass(frozen=True)
+class Own(Loss):
+    """A loss of a user, which knows nothing of stacks."""
+
+    weight: float = 2.0
+
+    def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
+        return math.sqrt(self.weight) * F.cross_entropy(logits, labels, reduction="none")
+
+    def penalty(self, lip: PairLip) -> Tensor:
+        return 1e-3 * lip.head.square().sum()
+
+
+def test_losses_and_optimisers_of_ones_own_work(tmp_path: Path) -> None:
+    def plans() -> list[Plan]:
+        return [plan(0, Own(2.0), schedules=RATE), plan(1, GloRo(eps=0.1)), plan(2, Own(3.0), schedules=RATE)]
+
+    assert same(alone(tmp_path / "alone", plans()), together(tmp_path / "together", plans()))
+
+    class Mine(torch.optim.Adam):
+        """One that may look at the shapes of what it steps."""
+
+    steps = []
+
+    def optimizer(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        parameters = list(parameters)
+        steps.append([tuple(p.shape) for p in parameters])
+        return Mine(parameters, lr=1e-3)
+
+    fit(plan(0, GloRo(eps=0.1), optimizer=optimizer), start(tmp_path / "mine"))
+    assert steps == [[(8, 2), (8,), (6, 8), (6,), (2, 6), (2,)]]
+    with pytest.raises(InputError, match="must be Adam, AdamW or SGD"):
+        together(tmp_path / "refused", [plan(i, GloRo(eps=0.1), optimizer=optimizer) for i in range(2)])
 
 
 @pytest.mark.parametrize("name", list(LOSSES))

@@ -142,7 +142,7 @@ class Bounded(nn.Module):
             self.worst_pair = farthest(head, torch.arange(len(head), device=head.device))
 
     def near(self, lip: PairLip, labels: Tensor) -> PairLip:
-        """The constants with the `max` that a step looks at; of few classes that is all."""
+        """The constants of the pairs that a step looks at for their `max`; of few classes these are all."""
         return lip if self.worst_pair is None else lip.near(labels, self.worst_pair)
 
     @torch.no_grad()

@@ -73,8 +73,8 @@ class Program:
         for step in self.steps:
             joined = step.rule.join_estimate([constants[i] for i in step.inputs])
             estimate = estimates[step.name]
-            known = isinstance(estimate, float) and estimate == 1.0
-            constants[step.name] = joined if known else joined * estimate
+            one_ = not isinstance(estimate, Tensor) and estimate == 1
+            constants[step.name] = joined if one_ else joined * estimate
         return constants[self.result]
 
 

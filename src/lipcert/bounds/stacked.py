@@ -49,7 +49,7 @@ class Stacked:
         self._small = [s for s in self._steps if id(s[0].module) in self._dense and _is_small(s[0])]
         others = [steps for steps in self._steps if steps not in self._small]
         estimates = {s[0].name: s[0].rule.estimate(s[0].module, members[0].vector(s[0])) for s in others}
-        self._known = {name: value for name, value in estimates.items() if isinstance(value, float)}
+        self._known = {name: value for name, value in estimates.items() if not isinstance(value, Tensor)}
         self._large = [steps for steps in others if steps[0].name not in self._known]
         self._norms = DenseNorms(self._vectors_of_members(), self._small_weights()) if self._small else None
         self._one = next(self.parameters()).detach().new_ones(len(members))
@@ -79,28 +79,6 @@ class Stacked:
         """The constants alone, with gradients to the weights."""
         self._unpack()
         return self._constants(iterations)
-
-    def converge(self, tolerance: float, most: int, models: Sequence[int]) -> PairLip:
-        """The constants as of better vectors; only these models keep those."""
-        self.hand_out()
-        kept = {i: self.members[i].vectors() for i in range(len(self.members)) if i not in models}
-        lip = self._converge(tolerance, most)
-        self.hand_out()
-        for i, vectors in kept.items():
-            self.members[i].set_vectors(vectors)
-        self.take_back()
-        return lip
-
-    @torch.no_grad()
-    def _converge(self, tolerance: float, most: int) -> PairLip:
-        """Iterate until no feature constant moves by more than `tolerance`, relatively."""
-        lip = self.lip()
-        for _ in range(0, most, 10):
-            before = lip.features
-            lip = self.lip(10)
-            if bool(((lip.features - before).abs() <= tolerance * before).all()):
-                break
-        return lip
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """What is to be stepped: `flat`, and what the models keep for themselves."""

@@ -35,6 +35,7 @@ class AOL(Loss):
     temperature: Number = 0.25
 
     uses_constants = False
+    stacks = True
 
     def __post_init__(self) -> None:
         check_number("offset", self.offset, above=0)

@@ -130,6 +130,7 @@ class CLL(Loss):
     detach_constant: bool = True
     normaliser: Normaliser = "pair"
 
+    stacks = True
     derived = ("width", "margin")
 
     def __post_init__(self) -> None:

@@ -32,6 +32,8 @@ class GloRoTrades(Loss):
     mu: Number = 1.0
     form: Literal["original", "added"] = "original"
 
+    stacks = True
+
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)
         check_number("mu", self.mu, above=0)

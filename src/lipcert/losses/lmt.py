@@ -34,6 +34,8 @@ class LMT(Loss):
 
     eps: Number
 
+    stacks = True
+
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)
 

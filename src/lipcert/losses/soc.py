@@ -41,6 +41,8 @@ class CertificateRegularisation(Loss):
 
     gamma: Number
 
+    stacks = True
+
     def __post_init__(self) -> None:
         check_number("gamma", self.gamma, above=0, or_equal=True)
 

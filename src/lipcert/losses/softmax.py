@@ -28,6 +28,7 @@ class CrossEntropy(Loss):
     """Plain cross-entropy; it ignores the constants."""
 
     uses_constants = False
+    stacks = True
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""

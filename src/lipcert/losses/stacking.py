@@ -12,7 +12,9 @@ from lipcert.losses.base import Loss
 
 
 def kind(loss: Loss) -> Hashable:
-    """All of a loss but its numbers: losses of one kind can be stacked."""
+    """All of a loss but its numbers; losses of one kind can be stacked, and one that never can is its own."""
+    if not loss.stacks:
+        return id(loss)
     rest = (
         (f.name, value) for f in dataclasses.fields(loss) if not _is_number(value := getattr(loss, f.name))
     )
@@ -23,6 +25,7 @@ def stack_losses(losses: Sequence[Loss], samples: int, like: Tensor) -> tuple[Lo
     """For `samples` of each model: the loss whose values, and the one whose penalty, are theirs in turn.
 
     Example:
+        >>> import torch
         >>> from lipcert.losses import LMT
         >>> values, penalty = stack_losses([LMT(eps=0.1), LMT(eps=0.2)], samples=2, like=torch.zeros(()))
         >>> values.eps.T, penalty.eps

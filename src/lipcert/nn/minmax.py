@@ -28,11 +28,8 @@ def minmax(x: Tensor, halves: bool = False) -> Tensor:
     if x.shape[1] % 2:
         raise InputError(f"MinMax: expected an even number of channels, got {x.shape[1]}")
     if is_transformed(x):
-        half = x.shape[1] // 2
-        shape, dim = ((2, half), 1) if halves else ((half, 2), 2)
-        pairs = x.reshape(x.shape[0], *shape, *x.shape[2:])  # (B, C/2, 2, ...) or (B, 2, C/2, ...)
-        first, second = pairs.detach().chunk(2, dim)
-        return torch.where(first > second, pairs.flip(dim), pairs).flatten(1, 2)
+        first, second = _pairs(x.detach(), halves)
+        return _swapped(x, first > second, halves)
     ordered: Tensor = _Order.apply(x, halves)  # type: ignore[no-untyped-call]
     return ordered
 
@@ -66,6 +63,8 @@ class _Swap(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, swapped: Tensor, halves: bool) -> Tensor:
         ctx.swapped, ctx.halves = swapped, halves
+        if is_transformed(x):
+            return _swapped(x, swapped, halves)
         first, second = _pairs(x, halves)
         y = torch.empty_like(x)
         low, high = _pairs(y, halves)
@@ -76,6 +75,13 @@ class _Swap(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         return _Swap.apply(gradients[0], ctx.swapped, ctx.halves), None, None  # type: ignore[no-untyped-call]
+
+
+def _swapped(x: Tensor, where: Tensor, halves: bool) -> Tensor:
+    """The same by functions that every transform understands."""
+    first, second = _pairs(x, halves)
+    both = torch.where(where, second, first), torch.where(where, first, second)
+    return torch.cat(both, 1) if halves else torch.stack(both, 2).flatten(1, 2)
 
 
 def _pairs(x: Tensor, halves: bool) -> tuple[Tensor, Tensor]:

@@ -84,9 +84,12 @@ def execute_stack(
         run.start(tree, resume=resume, overwrite=overwrite)
     missing = [run for run in runs if not run.certificate.exists()]
     if missing:
-        seconds = fit_stack([built[run][0] for run in missing], missing, fabric)
-        for run, spent in zip(missing, seconds, strict=True):
-            _conclude(runs[run], *built[run], run, spent, fabric)
+
+        def conclude(index: int, seconds: float) -> None:
+            run = missing[index]
+            _conclude(runs[run], *built[run], run, seconds, fabric)
+
+        fit_stack([built[run][0] for run in missing], missing, fabric, conclude)
     for run, recipe in runs.items():
         _measure_tightness(recipe, run, fabric)
     return list(runs)

@@ -54,7 +54,7 @@ def parse_values(text: str) -> list[str]:
 def _axis(text: str) -> tuple[str, list[str]]:
     key, equals, values = text.partition("=")
     found = parse_values(values)
-    if not (key.strip() and equals and all(found)):
+    if not (key.strip() and equals and found and all(found)):
         raise InputError(f"--stack: expected KEY=VALUES such as seed=1..9 or loss.eps=0.1,0.2, got {text!r}")
     return key.strip(), found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from lightning_fabric import Fabric
@@ -29,14 +29,21 @@ def fit(plan: Plan, run: RunDirectory, fabric: Fabric | None = None) -> float:
     training = Training(plan, run, fabric)
     with _monitors([training]) as monitors, Interrupt() as interrupt:
         steps = Stack([training]) if is_stackable(training) else Single(training)
-        _Loop(steps, monitors, interrupt).until(plan.total_steps)
+        for failure in _Loop(steps, monitors, interrupt).until(plan.total_steps).values():
+            raise failure
     return _deliver(training)
 
 
 def fit_stack(
-    plans: Sequence[Plan], runs: Sequence[RunDirectory], fabric: Fabric | None = None
+    plans: Sequence[Plan],
+    runs: Sequence[RunDirectory],
+    fabric: Fabric | None = None,
+    conclude: Callable[[int, float], None] = lambda index, seconds: None,
 ) -> list[float]:
-    """Train several models of one architecture in one go, each as `fit` would; seconds spent on each."""
+    """Train several models of one architecture in one go, each as `fit` would; seconds spent on each.
+
+    `conclude(index, seconds)` is called for each that is finished, before the failure of another is raised.
+    """
     check_stack(plans)
     fabric = fabric or Hardware(accelerator="cpu").launch()
     trainings = [Training(plan, run, fabric) for plan, run in zip(plans, runs, strict=True)]
@@ -48,9 +55,12 @@ def fit_stack(
             behind = [t for t in left if t.step == step]
             until = min((t.step for t in left if t.step > step), default=behind[0].plan.total_steps)
             failures |= _Loop(Stack(behind), monitors, interrupt).until(until)
+    for index, training in enumerate(trainings):
+        if training not in failures:
+            conclude(index, _deliver(training))
     for failure in failures.values():
-        raise failure  # the others are finished and saved
-    return [_deliver(training) for training in trainings]
+        raise failure
+    return [training.seconds for training in trainings]
 
 
 Monitors = dict[Training, Monitor]
@@ -90,8 +100,6 @@ class _Loop:
                 if training.saves:
                     training.save()
             except TrainingError as error:
-                if len(self._steps.trainings) == 1:
-                    raise
                 failures[training] = error
         if any(t.validates for t in self._steps.trainings):
             self._steps.after_validation()
@@ -117,10 +125,14 @@ class _Loop:
     def _stop(self) -> None:
         self._tick()
         self._steps.before_saving()
+        failure = None
         for training in self._steps.trainings:
-            training.check_finite(training.shard.total(training.losses).tolist())
-            training.save()
-        raise InterruptedRunError(
+            try:
+                training.check_finite(training.shard.total(training.losses).tolist())
+                training.save()
+            except TrainingError as error:
+                failure = error
+        raise failure or InterruptedRunError(
             f"{self._first.run.path}: interrupted after step {self._first.step}; the state is saved, "
             "--resume continues"
         )

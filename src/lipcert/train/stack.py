@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Hashable, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from lipcert.errors import InputError
 from lipcert.losses import Loss
 from lipcert.losses.stacking import kind, stack_losses
 from lipcert.train.plan import Plan
-from lipcert.train.training import PRODUCTS, TOLERANCE, Epoch, Training
+from lipcert.train.training import Epoch, Training
 from lipcert.types import PairLip
 
 # What the plans of a stack have in common.
@@ -106,12 +106,18 @@ class Stack:
         if len(self._groups) > 1:
             logits, labels, lip = logits[group], labels[group], PairLip(lip.features[group], lip.head[group])
         samples = labels.shape[1]
-        of_samples, of_models = stack_losses(losses[group], samples, like=lip.features)
-        values = of_samples(logits.flatten(0, 1), labels.flatten(), lip).view(len(labels), samples)
+        first_loss = losses[group][0]
+        if first_loss.stacks:
+            of_samples, of_models = stack_losses(losses[group], samples, like=lip.features)
+            values = of_samples(logits.flatten(0, 1), labels.flatten(), lip).view(len(labels), samples)
+            penalty = of_models.penalty(lip)
+        else:  # of one model
+            its = PairLip(lip.features[0], lip.head[0])
+            values, penalty = first_loss(logits[0], labels[0], its)[None], first_loss.penalty(its)[None]
         if self._weights is not None:
             values = values * self._weights[group].gather(1, labels)
         objective = values.sum(1) / batch_size
-        return objective + of_models.penalty(lip) if first else objective
+        return objective + penalty if first else objective
 
     def _batch(self) -> Tensor:
         """The samples of this step, (M, B); orders and augmentation of an epoch are drawn once."""
@@ -142,8 +148,10 @@ class Stack:
     @torch.no_grad()
     def _clip(self, largest: float) -> None:
         """Every model's gradient to at most this norm."""
-        for i, row in enumerate(cast(Tensor, self._models.flat.grad)):
-            gradients = [row, *(p.grad for p in self._models.own(i) if p.grad is not None)]
+        shared = self._models.flat.grad
+        for i in range(len(self.trainings)):
+            gradients = [p.grad for p in self._models.own(i) if p.grad is not None]
+            gradients += [] if shared is None else [shared[i]]
             norm = torch.nn.utils.get_total_norm(gradients)
             torch._foreach_mul_(gradients, (largest / (norm + 1e-6)).clamp_max(1.0))
 
@@ -154,7 +162,10 @@ class Stack:
         # A loss that does not use the constants has not followed them.
         idle = [i for i, training in enumerate(self.trainings) if not training.plan.loss.uses_constants]
         if idle:
-            k_f[idle] = self._models.converge(TOLERANCE, PRODUCTS, idle).max()[idle]
+            self._models.hand_out()
+            for i in idle:
+                k_f[i] = self.trainings[i].converged().max()
+            self._models.take_back()
         rows = zip(self._losses.tolist(), self._correct.tolist(), k_f.tolist(), strict=True)
         self._losses.zero_()
         self._correct.zero_()
@@ -200,7 +211,17 @@ class Stack:
 def check_stack(plans: Sequence[Plan]) -> None:
     """Raise if these cannot be trained as one."""
     first = plans[0]
+    if len(plans) > 1 and not _is_elementwise(_optimizer_of(first)):
+        raise InputError("--stack: the optimiser must be Adam, AdamW or SGD, with the same numbers for all")
     for plan in plans[1:]:
+        if _architecture(plan) != _architecture(first):
+            raise InputError("--stack: the models must be of one architecture and precision")
+        if _optimizer_numbers(plan) != _optimizer_numbers(first):
+            raise InputError(
+                "--stack: the optimiser, its numbers and their schedules must be the same for all"
+            )
+        if (plan.train.classes, plan.train.x.dtype) != (first.train.classes, first.train.x.dtype):
+            raise InputError("--stack: the data of all must have the same classes and type")
         for name in _COMMON:
             if getattr(plan, name) != getattr(first, name):
                 raise InputError(
@@ -219,7 +240,28 @@ def is_stackable(training: Training) -> bool:
     plan, fabric = training.plan, training.fabric
     alone = fabric.world_size == 1 and fabric.strategy.precision.precision == "32-true"
     plain = not plan.compile and plan.local is None and not plan.channels_last
-    return alone and plain and is_dense(training.bounded)
+    return alone and plain and _is_elementwise(training.optimizer) and is_dense(training.bounded)
+
+
+def _optimizer_of(plan: Plan) -> torch.optim.Optimizer:
+    return plan.optimizer([nn.Parameter(torch.zeros(1))])
+
+
+def _is_elementwise(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether it does the same to every number, in whatever tensors they come."""
+    known = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
+    return type(optimizer) in known and len(optimizer.param_groups) == 1
+
+
+def _optimizer_numbers(plan: Plan) -> list[object]:
+    optimizer = _optimizer_of(plan)
+    groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+    schedules = {k: repr(v) for k, v in plan.schedules.items() if k.startswith("optimizer.")}
+    return [type(optimizer), groups, schedules]
+
+
+def _architecture(plan: Plan) -> list[object]:
+    return [repr(plan.model), [(p.shape, p.dtype, p.requires_grad) for p in plan.model.parameters()]]
 
 
 def _two(name: str, one: Plan, other: Plan) -> str:

@@ -110,7 +110,9 @@ class Training:
     def _validate(self, data: Dataset) -> dict[str, float]:
         """Accuracy, and certified accuracy at the loss's ε with estimated constants."""
         self.bounded.eval()
-        k_f = float(self.bounded.near(self.converged(), self.y[:1]).max())
+        lip = self.converged()
+        self.bounded.find_worst_pair()
+        k_f = float(self.bounded.near(lip, self.y[:1]).max())
         right, certified = 0, 0
         eps = float(getattr(self.plan.loss_at(1.0), "eps", 0.0))
         mine = self.shard.mine(torch.arange(len(data)))
