@@ -81,7 +81,7 @@ def _swapped(x: Tensor, where: Tensor, halves: bool) -> Tensor:
     """The same by functions that every transform understands."""
     first, second = _pairs(x, halves)
     both = torch.where(where, second, first), torch.where(where, first, second)
-    return torch.cat(both, 1) if halves else torch.stack(both, 2).flatten(1, 2)
+    return torch.cat(both, 1) if halves else torch.stack(both, 2).reshape(x.shape)
 
 
 def _pairs(x: Tensor, halves: bool) -> tuple[Tensor, Tensor]:
