@@ -341,7 +341,9 @@ class Own(Loss):
 
 def test_losses_and_optimisers_of_ones_own_work(tmp_path: Path) -> None:
     def plans() -> list[Plan]:
-        return [plan(0, Own(2.0), schedules=RATE), plan(1, GloRo(eps=0.1)), plan(2, Own(3.0), schedules=RATE)]
+        mine = Own(2.0)  # the same object for two of them
+        losses = [mine, GloRo(eps=0.1), mine, Own(3.0)]
+        return [plan(i, loss, schedules=RATE) for i, loss in enumerate(losses)]
 
     assert same(alone(tmp_path / "alone", plans()), together(tmp_path / "together", plans()))
 

@@ -55,7 +55,7 @@ class DenseNorms:
         torch._foreach_copy_(self._places, list(weights))
         if times:
             # Replaced, not written into: autograd may still hold the old ones.
-            self._vectors = _improved(self._packed, self._vectors, times)
+            self._vectors = improved(self._packed, self._vectors, times)
         return self._packed, self._vectors
 
     def vectors(self) -> list[Tensor]:
@@ -69,9 +69,9 @@ class DenseNorms:
             mine.copy_(given)
 
 
-def _improved(packed: Tensor, vectors: Tensor, times: int) -> Tensor:
-    """By as many products with WᵀW."""
-    gram = packed.mT @ packed
+def improved(matrices: Tensor, vectors: Tensor, times: int) -> Tensor:
+    """Better unit vectors (…, in, 1) of matrices (…, out, in), by as many products with WᵀW."""
+    gram = matrices.mT @ matrices
     gram /= torch.linalg.vector_norm(gram, dim=(1, 2), keepdim=True).clamp_min_(torch.finfo(gram.dtype).tiny)
     for start in range(0, times, _BURST):
         image = vectors

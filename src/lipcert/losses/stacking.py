@@ -12,9 +12,7 @@ from lipcert.losses.base import Loss
 
 
 def kind(loss: Loss) -> Hashable:
-    """All of a loss but its numbers; losses of one kind can be stacked, and one that never can is its own."""
-    if not loss.stacks:
-        return id(loss)
+    """All of a loss but its numbers: losses of one kind, if they stack at all, can be stacked."""
     rest = (
         (f.name, value) for f in dataclasses.fields(loss) if not _is_number(value := getattr(loss, f.name))
     )

@@ -269,10 +269,11 @@ def _two(name: str, one: Plan, other: Plan) -> str:
 
 
 def _by_loss(trainings: Sequence[Training]) -> list[list[Training]]:
-    """Trainings whose losses differ in their numbers alone come together."""
+    """Trainings whose losses differ in numbers alone come together; one that does not stack stays alone."""
     groups: dict[Hashable, list[Training]] = {}
     for training in trainings:
-        groups.setdefault(kind(training.plan.loss), []).append(training)
+        loss = training.plan.loss
+        groups.setdefault(kind(loss) if loss.stacks else training, []).append(training)
     return list(groups.values())
 
 

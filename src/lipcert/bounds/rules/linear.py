@@ -11,15 +11,11 @@ from torch import Tensor, nn
 
 from lipcert.bounds.cholesky import nu, spectral_norm_upper
 from lipcert.bounds.contract import Proof, rule, sample_norm
-from lipcert.bounds.linear_map import LinearMap, unit
+from lipcert.bounds.dense_norms import SMALL, improved
+from lipcert.bounds.linear_map import LinearMap
 from lipcert.bounds.memory import remembered
 from lipcert.bounds.rounding import SAFETY, gamma
 from lipcert.types import Shape
-
-# Sides up to which WᵀW is quicker to make than to avoid, and products between two normalisations:
-# a normalised Gram matrix shrinks the vector by at most 1/side each time.
-_SMALL = 128
-_BURST = 5
 
 
 @rule(
@@ -47,16 +43,9 @@ class LinearRule(LinearMap[nn.Linear]):
     def iterate(self, module: nn.Linear, vector: Tensor, times: int) -> Tensor:
         """On WᵀW itself where the matrix is small: fewer and larger kernels."""
         weight = module.weight
-        if vector.ndim > 1 or max(weight.shape) > _SMALL:
+        if vector.ndim > 1 or max(weight.shape) > SMALL:
             return super().iterate(module, vector, times)
-        gram = weight.T @ weight
-        gram = gram / torch.linalg.vector_norm(gram).clamp_min(torch.finfo(gram.dtype).tiny)
-        for _ in range(0, times, _BURST):
-            image = vector
-            for _ in range(min(_BURST, times)):
-                image = gram @ image
-            vector = unit(image, otherwise=vector)
-        return vector
+        return improved(weight[None], vector[None, :, None], times)[0, :, 0]
 
     def upper(self, module: nn.Linear, shape: Shape, effort: str) -> Proof:
         """The exact prover, whatever the effort: it is quick for matrices that are stored."""
