@@ -44,7 +44,7 @@ CHANGES: dict[str, tuple[str, ...]] = {
 # Name, recipe, budget, seeds beyond the first and for how many epochs.
 ROWS: list[tuple[str, str, str | None, dict[int, tuple[int, ...]]]] = [
     ("CLL, the paper's schedule", PAPER, None, {6: (1,), 12: (1,), 24: (1, 2)}),
-    ("GloRo, the paper's schedule", GLORO, None, {6: (1,), 12: (1,), 24: (1,)}),
+    ("GloRo, the paper's schedule", GLORO, None, {6: (), 12: (1,), 24: ()}),
     ("GloRo, short training", GLORO, "cpu", {6: (1,), 12: (1, 2), 24: (1,)}),
     ("CLL, cifar10-4c3f-fast", FAST, None, {6: (1,), 12: (1, 2), 24: (1,)}),
 ]

@@ -99,6 +99,20 @@ def test_one_network_is_certified_even_if_statistics_differ(tmp_path: Path) -> N
     assert torch.allclose(first["radius"], again.radius, rtol=1e-9)
 
 
+def test_processes_part_while_the_interpreter_is_whole() -> None:
+    """Threads of gloo that outlive it abort the process, now and then."""
+    program = """
+import atexit
+from torch import distributed
+from lipcert.train import Hardware
+atexit.register(lambda: print(distributed.is_initialized()))  # the last to run
+Hardware("cpu", 1, strategy="ddp").launch()
+print(distributed.is_initialized())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["True", "False"], done.stderr
+
+
 @pytest.mark.parametrize("rank", ["0", "1"])
 def test_a_process_that_dies_ends_the_job_with_its_error(rank: str, tmp_path: Path) -> None:
     said = run(sys.executable, PROGRAM, str(tmp_path / "run"), "2", f"die={rank}", fails=True)

@@ -5,6 +5,7 @@ One process starts the others, or torchrun or SLURM does; Fabric knows which.
 
 from __future__ import annotations
 
+import atexit
 import os
 from dataclasses import dataclass
 from typing import cast
@@ -12,7 +13,7 @@ from typing import cast
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
 from lightning_fabric.strategies.strategy import Strategy
-from torch import Tensor
+from torch import Tensor, distributed
 
 from lipcert.errors import InputError
 from lipcert.shards import ALONE, Shard
@@ -57,6 +58,7 @@ class Hardware:
         if self.precision != "32" and fabric.device.type == "cpu":
             raise InputError("--precision: mixed precision is for accelerators; a CPU trains in 32")
         fabric.launch()
+        atexit.register(_leave)
         return fabric
 
     def _strategy(self, several: bool) -> str | Strategy:
@@ -64,6 +66,12 @@ class Hardware:
             # Every process moves its power-iteration vectors alike: there is nothing to send.
             return DDPStrategy(forward_sync_buffers=False)
         return self.strategy
+
+
+def _leave() -> None:
+    """Part from the other processes while the interpreter is whole: gloo's threads may abort it later."""
+    if distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def shard_of(fabric: Fabric) -> Shard:

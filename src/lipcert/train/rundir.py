@@ -76,7 +76,7 @@ class RunDirectory:
     def holds(self, recipe: dict[str, Any]) -> bool:
         """Whether it is the finished run of exactly this recipe."""
         finished = self.recipe.is_file() and self.certificate.is_file()
-        return finished and yaml.safe_load(self.recipe.read_text()) == recipe
+        return finished and self._read_recipe() == _to_compare(recipe)
 
     def _occupied(self) -> bool:
         """A run killed before its recipe was written has at most an empty checkpoints folder."""
@@ -96,10 +96,13 @@ class RunDirectory:
                 target.unlink(missing_ok=True)
 
     def _check_same(self, recipe: dict[str, Any]) -> None:
-        earlier = yaml.safe_load(self.recipe.read_text())
-        if earlier != recipe:
-            key = next(iter(_differences(earlier, recipe)), "its form")
+        earlier = self._read_recipe()
+        if earlier != _to_compare(recipe):
+            key = next(iter(_differences(earlier, _to_compare(recipe))), "its form")
             raise InputError(f"{self.path}: cannot resume, the recipe differs in {key}")
+
+    def _read_recipe(self) -> dict[str, Any]:
+        return _to_compare(yaml.safe_load(self.recipe.read_text()))
 
     def rewind_metrics(self, step: int) -> None:
         """Drop the lines beyond `step`, which a resumed training writes again, and a torn last one."""
@@ -118,6 +121,11 @@ class RunDirectory:
             return []
         lines = self.metrics.read_text().splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def _to_compare(recipe: dict[str, Any]) -> dict[str, Any]:
+    """Without the claim, which is words: no figure depends on it."""
+    return {key: value for key, value in recipe.items() if key != "claim"}
 
 
 def _differences(a: Any, b: Any, prefix: str = "") -> list[str]:
