@@ -18,8 +18,8 @@ from lipcert.bounds.proof import prove
 from lipcert.bounds.rounding import TINY, TINY32, U, gamma
 from lipcert.bounds.rules.linear import dot_roundoff
 from lipcert.bounds.strips import Strip, strip_norm_upper
-from lipcert.certificate import _Head
 from lipcert.evaluation import FLOAT32, LARGEST32, Deployed, Evaluation, _deployed, evaluate
+from lipcert.head import Head
 
 
 def there(found: float | Tensor, formula: float) -> None:
@@ -63,11 +63,11 @@ def test_the_error_of_a_layer_is_carried_by_the_next() -> None:
     there(found.error, 1e3 * gamma(2) + 1e3 * gamma(2))
 
 
-def head(weight: float, bias: float) -> _Head:
+def head(weight: float, bias: float) -> Head:
     layer = nn.Linear(2, 2).double()
     layer.weight.data = torch.tensor([[weight, 0.0], [0.0, weight]]).double()
     layer.bias.data = torch.tensor([bias, -bias]).double()
-    return _Head.linear(layer)
+    return Head.linear(layer)
 
 
 TOP = torch.tensor([0])
@@ -119,7 +119,7 @@ def test_a_float32_margin_of_equal_rows_is_all_rounding() -> None:
     equal = nn.Linear(2, 2).double()
     equal.weight.data = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double()
     at_x = Evaluation(torch.zeros(1, 2).double(), column(0.0))
-    found = _Head.linear(equal).float32_error(at_x, replace(NOTHING, a=column(1e6), b=column(1e6)), TOP)
+    found = Head.linear(equal).float32_error(at_x, replace(NOTHING, a=column(1e6), b=column(1e6)), TOP)
     for value in found:
         assert float(value[0, 1]) == pytest.approx(G32 * 2e6, rel=1e-4)
 

@@ -28,6 +28,8 @@ ORDER = [
     "data",
     "evaluation",
     "local_bound",
+    "head",
+    "frozen",
     "certificate",
     "certificate_file",
     "certified_samples",

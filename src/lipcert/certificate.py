@@ -8,39 +8,33 @@ everything float64 may have lost on the way to the logits.
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrize
 
-from lipcert.bounds.bounded import binary_as_two, binary_rows, checked_classes
-from lipcert.bounds.contract import refuse_global_hooks, refuse_tampering, refuse_unsettled, sample_norm
+from lipcert.bounds.bounded import binary_as_two, checked_classes
+from lipcert.bounds.contract import refuse_global_hooks, refuse_tampering
 from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import Bound, Effort, prove
-from lipcert.bounds.rounding import SAFETY, TINY, TINY32, TINY_ROOT, U, gamma
+from lipcert.bounds.rounding import U
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
-from lipcert.evaluation import FLOAT32, LONGEST, Deployed, Evaluation, evaluate, no_overflow, plain
-from lipcert.hashing import tensors_checksum
-from lipcert.local_bound import Local, local_bound
-from lipcert.nn.derived import Derived
+from lipcert.evaluation import Evaluation, evaluate, plain
+from lipcert.frozen import fingerprint, frozen_copy
+from lipcert.head import Head
+from lipcert.local_bound import local_bound
 from lipcert.precision import refuse_reduced_precision
 from lipcert.shards import ALONE, Shard
-from lipcert.types import pairwise_distance
 
 Rounding = Literal["float64", "float32", "ignored"]
 
 # The evaluation radii of the field.
 RADII = (36 / 255, 72 / 255, 108 / 255)
-
-# Kinds of attributes that are settings of a layer.
-_PLAIN = (bool, int, float, str, tuple, type(None))
 
 
 @dataclass(frozen=True)
@@ -84,8 +78,8 @@ class Certifier:
         refuse_reduced_precision(model)
         self._float32 = all(p.dtype == torch.float32 for p in model.parameters())
         self._model = model
-        self._fingerprint = _fingerprint(model)
-        program = trace(_frozen_copy(model), input_shape)
+        self._fingerprint = fingerprint(model)
+        program = trace(frozen_copy(model), input_shape)
         for step in program.steps:
             if isinstance(getattr(step.module, "inplace", None), bool):
                 setattr(step.module, "inplace", False)  # noqa: B010  a layer's input is needed after it
@@ -93,7 +87,7 @@ class Certifier:
         self.input_shape = tuple(input_shape)
         self.effort = effort
         self._features, head = program.split_head()
-        self._head = _Head.linear(head) if head is not None else _Head.identity(self.classes)
+        self._head = Head.linear(head) if head is not None else Head.identity(self.classes)
         if head is None:
             warnings.warn(
                 "the last layer is not linear: every pair of classes gets the bound of the whole "
@@ -159,7 +153,7 @@ class Certifier:
         refuse_global_hooks()
         for path, module in self._model.named_modules():
             refuse_tampering(path or "model", module)
-        if _fingerprint(self._model) != self._fingerprint:
+        if fingerprint(self._model) != self._fingerprint:
             raise StaleBoundError("the model changed after the proof: make a new certifier")
         if tuple(x.shape[1:]) != self.input_shape:
             raise InputError(
@@ -268,98 +262,6 @@ def binomial_interval(count: int, total: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@dataclass(frozen=True)
-class _Head:
-    """The last layer in float64: logits, and how far a difference of two may be off.
-
-    A sum of d products and a bias has d + 1 roundings; one more for rows that are rounded when they are made.
-    """
-
-    rows: Tensor  # (N, D)
-    bias: Tensor  # (N,)
-    spread: Tensor  # (N, N) ‖w_i − w_j‖, from above
-    layer: nn.Module
-
-    @classmethod
-    def linear(cls, layer: nn.Linear) -> _Head:
-        bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias
-        rows = binary_rows(layer.weight.detach())
-        padding = rows.shape[0] - bias.shape[0]  # one logit f stands for [0, f]
-        return cls(rows, torch.cat([bias.new_zeros(padding), bias.detach()]), _pairs_upper(rows), layer)
-
-    @classmethod
-    def identity(cls, classes: int) -> _Head:
-        eye = torch.eye(classes, dtype=torch.float64)
-        return cls(eye, eye.new_zeros(classes), _pairs_upper(eye), nn.Identity())
-
-    def __call__(self, features: Tensor) -> Tensor:
-        return binary_as_two(self.layer(features))
-
-    def margin(self, logits: Tensor, top: Tensor) -> Tensor:
-        """f_i − f_j for i = top: (B, N). Equal rows differ by their biases alone, however rounded."""
-        computed = logits.gather(1, top[:, None]) - logits
-        known = self.bias[top][:, None] - self.bias
-        same = (self.spread[top] == 0) & torch.isfinite(computed)
-        return torch.where(same, known, computed)
-
-    def margin_error(self, at_x: Evaluation, top: Tensor, margin: Tensor) -> Tensor:
-        r"""How far each computed f_i − f_j may be above the exact one: (B, N).
-
-        $$ e_{ij} = \|w_i - w_j\| E + \gamma_{d+2} [(|w_i| + |w_j|)|x| + |b_i| + |b_j|] + 4u|f_i - f_j| $$
-
-        Four units for the difference of the logits and that of margin and error.
-        """
-        dot = gamma(self.length + 2) * self._sizes(at_x.features, top) + (self.length + 1) * TINY
-        return SAFETY * (self.spread[top] * at_x.error[:, None] + dot + 4 * U * margin.abs())
-
-    def float32_error(self, at_x: Evaluation, deployed: Deployed, top: Tensor) -> tuple[Tensor, Tensor]:
-        r"""What float32 may take from a margin anywhere within r: a_ij + b_ij·r, both (B, N).
-
-        $$ \|w_i - w_j\| E^{32} + \gamma^{32}_{d+2} [(|w_i|+|w_j|)|x| + |b_i|+|b_j|
-           + (\|w_i\|+\|w_j\|)(E + Pr + E^{32})], \qquad E^{32} = a + br $$
-        """
-        if self.length > LONGEST:
-            raise InputError(f"the head sums {self.length} products, more than float32 certificates cover")
-        unit = FLOAT32 * gamma(self.length + 2)
-        spread, lengths = self.spread[top], self.lengths[top][:, None] + self.lengths  # (B, N)
-        a, b = deployed.a[:, None], deployed.b[:, None]
-        underflow = 2 * (self.length + 1) * TINY32
-        lost = spread * a + unit * (self._sizes(at_x.features, top) + lengths * (at_x.error[:, None] + a))
-        growing = spread * b + unit * lengths * (deployed.lipschitz + b)
-        return SAFETY * (lost + underflow), SAFETY * growing
-
-    def float32_limit(self, at_x: Evaluation, deployed: Deployed) -> Tensor:
-        """Within which distance no float32 number overflows: (B,)."""
-        longest = self.lengths.max()
-        size = at_x.features.abs() @ self.rows.abs().amax(0) + self.bias.abs().max()
-        size = size + longest * (at_x.error + deployed.a)
-        return torch.minimum(deployed.limit, no_overflow(size, longest * (deployed.lipschitz + deployed.b)))
-
-    def local_constants(self, local: Local, top: Tensor) -> Tensor:
-        """K_ij of every sample's ball for i = top, from the features that move there: (B, N)."""
-        moving = local.active if local.active.shape[1] == self.length else local.active.new_ones(())
-        squares = [((self.rows[top] - row) ** 2 * moving).sum(1) for row in self.rows]
-        spread = torch.stack(squares, dim=1).sqrt() * (1 + (self.length + 16) * U)
-        return (spread + self.length * TINY_ROOT) * local.constant[:, None] * (1 + 4 * U)
-
-    @property
-    def length(self) -> int:
-        """D."""
-        return self.rows.shape[1]
-
-    @property
-    def lengths(self) -> Tensor:
-        """‖w_i‖, from above: (N,)."""
-        return SAFETY * sample_norm(self.rows)
-
-    def _sizes(self, features: Tensor, top: Tensor) -> Tensor:
-        """(|w_i| + |w_j|)·|x| + |b_i| + |b_j| for i = top: (B, N)."""
-        if features.shape[1] != self.length:
-            features = binary_as_two(features)  # a single logit without a linear head
-        size = features.abs() @ self.rows.abs().T + self.bias.abs()
-        return size + size.gather(1, top[:, None])
-
-
 def _radius(margin: Tensor, constants: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:
     """The smallest margin/K over all rivals, rounded down, and the rival: both (B,)."""
     # K = 0 with a positive margin: the difference is constant, no input can change the prediction.
@@ -380,68 +282,11 @@ def _all_finite(x: Tensor) -> Tensor:
     return total if bool(total.all()) else torch.isfinite(flat).all(1)
 
 
-def _pairs_upper(rows: Tensor) -> Tensor:
-    """‖w_i − w_j‖₂ from above, in float64: (N, N)."""
-    _, d = rows.shape
-    peak = float(rows.abs().max())
-    if peak == 0:
-        return rows.new_zeros(rows.shape[0], rows.shape[0])
-    # A power of two near the largest entry keeps the squares from overflow and underflow.
-    scale = 2.0 ** max(min(math.frexp(peak)[1], 1000), -1000)
-    distance = scale * pairwise_distance(rows / scale, rows / scale)
-    same = (distance == 0) & _equal_rows(rows)
-    return torch.where(same, 0.0, distance * (1 + (d + 16) * U) + d * TINY_ROOT * scale)
-
-
-def _equal_rows(rows: Tensor) -> Tensor:
-    """Whether rows i and j are the same numbers: (N, N)."""
-    kind: Tensor = torch.unique(rows, dim=0, return_inverse=True)[1]
-    return kind[:, None] == kind
-
-
 def _product_up(spread: Tensor, features: float) -> Tensor:
     """spread·features from above; 0 only where a factor is."""
     product = spread * (features * (1 + 4 * U))
     product = torch.nextafter(product, product.new_tensor(torch.inf))
     return torch.where((spread == 0) | (features == 0), 0.0, product)
-
-
-def _frozen_copy(model: nn.Module) -> nn.Module:
-    """What the certificate speaks of: float64, its weights settled, out of the reach of later training."""
-    for path, module in model.named_modules():
-        refuse_unsettled(path, module)
-        if isinstance(module, Derived):
-            module.forget()  # what is certified is what runs from now on, whoever wrote to it
-    frozen = copy.deepcopy(model)
-    # Weights that are computed are settled in the precision they run in, and widened then.
-    for module in list(frozen.modules()):
-        if isinstance(module, Derived):
-            module.remember_precision()
-        if parametrize.is_parametrized(module):
-            _settle(module)
-    return frozen.to("cpu", torch.float64)
-
-
-def _settle(module: nn.Module) -> None:
-    """Turn parametrised weights of a copied module into ordinary ones."""
-    shared = type(module)  # torch takes the weight from the class, which the copy shares with its original
-    members = {k: v for k, v in vars(shared).items() if k not in ("__dict__", "__weakref__")}
-    module.__class__ = type(shared.__name__, shared.__bases__, members)
-    for name in list(cast(nn.ModuleDict, module.parametrizations)):
-        parametrize.remove_parametrizations(module, name, leave_parametrized=True)
-
-
-def _fingerprint(model: nn.Module) -> tuple[str, str, tuple[str, ...]]:
-    """Changes with any weight, setting or mode of the model."""
-    # Buffers that are not saved count as well, so not from the state_dict.
-    tensors = tensors_checksum(dict([*model.named_parameters(), *model.named_buffers()]))
-    return tensors, repr(model), tuple(_settings(module) for module in model.modules())
-
-
-def _settings(module: nn.Module) -> str:
-    """All plain attributes, for those that print does not show; `training` is one."""
-    plain = {k: v for k, v in vars(module).items() if not k.startswith("_") and isinstance(v, _PLAIN)}
-    return repr(sorted(plain.items()))
 
 
 __all__ = [

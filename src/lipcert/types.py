@@ -99,9 +99,10 @@ def quick_distance(head: Tensor, index: Tensor) -> Tensor:
 def farthest(head: Tensor, rows: Tensor) -> Tensor:
     """The pair (i, j) of rows of the head that are farthest apart, i one of `rows`: (2,)."""
     # A product of matrices is quick, and what it gets wrong by rounding does not matter to a choice.
+    square = torch.linalg.vector_norm(head, dim=1) ** 2  # (N,)
     found = []
     for chunk in torch.split(rows, _CHUNK):
-        distance = torch.cdist(head[chunk], head, compute_mode="use_mm_for_euclid_dist")
+        distance = torch.addmm(square, head[chunk], head.T, alpha=-2) + square[chunk, None]
         size, place = distance.flatten().max(0)
         found.append((size, torch.stack([chunk[place // len(head)], place % len(head)])))
     best = torch.stack([size for size, _ in found]).argmax()
