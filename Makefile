@@ -3,13 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-wheel lint check bench bench-growth docs clean
+.PHONY: demo test test-slow test-wheel lint check bench bench-growth docs clean
 
 demo: .venv/.core
 	$(BIN)/lipcert reproduce moons-demo --output runs/demo --overwrite
 
 test: .venv/.dev
 	$(BIN)/pytest -q -n 2
+
+# What takes long and fails seldom: more kills, more processes, more attacks; about 5 minutes.
+test-slow: .venv/.dev
+	$(BIN)/pytest -q -n 2 -m slow
 
 # Builds the wheel and runs it in an empty environment, away from the repo (needs the package index).
 test-wheel: .venv/.dev
@@ -20,7 +24,7 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-check: lint test test-wheel
+check: lint test test-slow test-wheel
 
 # Ratios of times, for docs/benchmarks.md: about 20 minutes of an idle machine.
 bench: .venv/.dev
@@ -42,7 +46,7 @@ docs: .venv/.dev
 	touch $@
 
 .venv/.dev: .venv/.core
-	$(PIP) --editable '.[dev,attack]'
+	$(PIP) --editable '.[dev,attack,ray]'
 	touch $@
 
 clean:

@@ -11,8 +11,9 @@ import os
 import statistics
 from pathlib import Path
 
+from lipcert.recipes import read_recipe
+from lipcert.sweeps import LocalCrew, Trial, complete
 from lipcert.train.rundir import RunDirectory
-from lipcert.trials import Trial, run_trials
 from results import write_table
 
 SEEDS = (1, 2)
@@ -65,7 +66,7 @@ def variants() -> dict[str, tuple[str, tuple[str, ...]]]:
 def trial(index: int, variant: tuple[str, tuple[str, ...]], seed: int) -> Trial:
     recipe, settings = variant
     folder = Path("runs") / "cll-and-gloro" / f"{index:02}-{seed}"
-    return Trial(recipe, seed, folder, budget="cpu", settings=(*REDUCED, *settings))
+    return Trial(folder, read_recipe(recipe, "cpu", [*REDUCED, *settings, f"seed={seed}"]))
 
 
 def cells(name: str, runs: list[RunDirectory]) -> list[str]:
@@ -84,7 +85,8 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     names, chosen = list(variants()), list(variants().values())
     trials = [trial(i, variant, seed) for i, variant in enumerate(chosen) for seed in SEEDS]
-    runs = run_trials(trials)
+    complete(trials, LocalCrew())
+    runs = [one.run for one in trials]
     groups = [runs[i * len(SEEDS) : (i + 1) * len(SEEDS)] for i in range(len(names))]
     table = [cells(name, group) for name, group in zip(names, groups, strict=True)]
     note = (

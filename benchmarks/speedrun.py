@@ -15,8 +15,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lipcert.recipes import read_recipe
+from lipcert.sweeps import LocalCrew, Trial, complete
 from lipcert.train.rundir import RunDirectory
-from lipcert.trials import Trial, run_trials
 from results import write_table
 
 FAST, PAPER, GLORO = "cifar10-4c3f-fast", "cifar10-4c3f-cll", "cifar10-4c3f-gloro"
@@ -50,6 +51,10 @@ ROWS: list[tuple[str, str, str | None, dict[int, tuple[int, ...]]]] = [
 ]
 
 
+def trial(path: Path, recipe: str, budget: str | None, *settings: str) -> Trial:
+    return Trial(path, read_recipe(recipe, budget, [*PROVED, *settings]))
+
+
 def found(run: RunDirectory) -> list[str]:
     """Clean, CRA at 36, 72, 108/255, K_f."""
     certificate = json.loads(run.certificate.read_text())
@@ -62,11 +67,11 @@ def search(names: Sequence[str]) -> None:
     """One change at a time."""
     folder = Path("runs/speedrun-search")
     trials = {
-        name: Trial(FAST, 1, folder / name.replace(" ", "-"), settings=(*PROVED, *HALF, *CHANGES[name]))
+        name: trial(folder / name.replace(" ", "-"), FAST, None, *HALF, *CHANGES[name], "seed=1")
         for name in names
     }
-    runs = run_trials(list(trials.values()))
-    table = [[name, *found(run)] for name, run in zip(trials, runs, strict=True)]
+    complete(list(trials.values()), LocalCrew())
+    table = [[name, *found(one.run)] for name, one in trials.items()]
     for row in table:
         print(*row, sep="  ")
     note = "4C3F at half width, 6 epochs, seed 1, validation split, proved bounds, percent"
@@ -82,11 +87,10 @@ def rows() -> None:
             for seed in seeds[epochs]:
                 mark = "-cpu" if budget else ""
                 path = Path("runs/speedrun") / f"{recipe}{mark}-{epochs}-seed{seed}"
-                settings = (*PROVED, f"train.epochs={epochs}")
-                trials[name, epochs, seed] = Trial(recipe, seed, path, budget, settings)
-    runs = run_trials(list(trials.values()))
-    pairs = zip(trials, runs, strict=True)
-    table = [[name, str(epochs), str(seed), *found(run)] for (name, epochs, seed), run in pairs]
+                settings = (f"train.epochs={epochs}", f"seed={seed}")
+                trials[name, epochs, seed] = trial(path, recipe, budget, *settings)
+    complete(list(trials.values()), LocalCrew())
+    table = [[name, str(n), str(seed), *found(one.run)] for (name, n, seed), one in trials.items()]
     for row in sorted(table):
         print(*row, sep="  ")
     titles = ["training", "epochs", "seed", "clean", "CRA 36/255", "72/255", "108/255", "K_f"]

@@ -8,21 +8,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib.image
 import pytest
 
-from lipcert.recipes import Recipe
 from lipcert.reproduce import REPRODUCTIONS, carry_out
+from lipcert.sweeps import LocalCrew
 from lipcert.train import RunDirectory
-from lipcert.trials import Trial, jobs_of
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
 def test_every_reproduction_draws_and_writes_its_results(name: str, tmp_path: Path) -> None:
-    report = carry_out(name, tmp_path, budget="smoke", jobs=2)
+    report = carry_out(name, tmp_path, crew=LocalCrew(2), budget="smoke")
     picture = matplotlib.image.imread(tmp_path / f"{name}.png")
     assert min(picture.shape[:2]) > 300
     assert picture.std() > 0.05  # something is drawn
@@ -35,32 +33,11 @@ def test_every_reproduction_draws_and_writes_its_results(name: str, tmp_path: Pa
     assert report.table.row_count == len(results["rows"])
 
 
-def test_mlps_become_stacks_one_a_process() -> None:
-    def trials(*recipes: str, seeds: Sequence[int] = (1, 2)) -> dict[Trial, Recipe]:
-        made = [Trial(r, s, Path(f"out/{r}-seed{s}"), "smoke") for r in recipes for s in seeds]
-        return {trial: trial.resolve() for trial in made}
-
-    eight = trials(*REPRODUCTIONS["moons"].recipes)
-    first, second = jobs_of(eight, processes=2)
-    assert {t.recipe[:9] for t in first.trials} == {"moons-cll"}
-    assert {t.recipe[:9] for t in second.trials} == {"moons-glo"}
-    command = first.command(overwrite=False)
-    assert command[command.index("train") + 1 :] == [
-        *REPRODUCTIONS["moons"].recipes[:4],
-        *["--output", "out", "--stack", "seed=1,2", "--budget", "smoke", "--resume"],
-    ]
-    assert len(jobs_of(eight, processes=1)) == 1
-    assert len(jobs_of(trials("moons-soc-3-0", "moons-soc-7-0"), processes=1)) == 4  # no plain MLPs
-    some = trials("moons-cll", "moons-gloro")
-    some.pop(next(iter(some)))  # one is finished: the others no longer share their seeds
-    assert sorted(len(job.trials) for job in jobs_of(some, processes=1)) == [1, 2]
-
-
 def test_finished_trainings_are_kept(tmp_path: Path) -> None:
-    carry_out("moons-demo", tmp_path, budget="smoke")
+    carry_out("moons-demo", tmp_path, crew=LocalCrew(), budget="smoke")
     model = tmp_path / "moons-cll-seed1" / "model.safetensors"
     before = model.stat().st_mtime_ns
-    carry_out("moons-demo", tmp_path, budget="smoke")
+    carry_out("moons-demo", tmp_path, crew=LocalCrew(), budget="smoke")
     assert model.stat().st_mtime_ns == before
 
 

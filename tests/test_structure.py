@@ -38,7 +38,7 @@ ORDER = [
     "train",
     "recipes",
     "report",
-    "trials",
+    "sweeps",
     "reproduce",
     "cli",
 ]

@@ -29,6 +29,10 @@ Model = Annotated[
     str, typer.Argument(help="A run directory, a .safetensors file or a name (`lipcert list trained`).")
 ]
 Local = Annotated[bool, typer.Option(help="Prove bounds on balls around every sample as well.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key; repeatable.")
+]
+Jobs = Annotated[int | None, typer.Option(help="Trainings at a time.", show_default="one a core")]
 Overwrite = Annotated[bool, typer.Option(help="Replace what the output directory holds.")]
 
 
@@ -43,9 +47,7 @@ def train(
         list[str] | None,
         typer.Option(metavar="KEY=VALUES", help="Train all values as one, such as seed=1..9; repeatable."),
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key; repeatable.")
-    ] = None,
+    set_: Settings = None,
     output: Annotated[
         Path | None,
         typer.Option(help="Run directory; of several runs, the one they go in.", show_default="runs/NAME"),
@@ -211,7 +213,7 @@ def reproduce(
     name: Annotated[str, typer.Argument(help="A figure or table (`lipcert list reproductions`).")],
     budget: Budget = None,
     seeds: Annotated[str, typer.Option(help="Such as 1, 1..3 or 1,5,7.")] = "1",
-    jobs: Annotated[int | None, typer.Option(help="Trainings at a time.", show_default="one a core")] = None,
+    jobs: Jobs = None,
     output: Annotated[
         Path | None, typer.Option(help="Directory for runs, figure, results.", show_default="runs/NAME")
     ] = None,
@@ -222,18 +224,52 @@ def reproduce(
     Example: lipcert reproduce moons --seeds 1..3
     """
     from lipcert.reproduce import carry_out, parse_seeds
+    from lipcert.sweeps import LocalCrew
 
     report = carry_out(
         name,
         output or Path("runs") / name,
+        crew=LocalCrew(jobs),
         budget=budget,
         seeds=parse_seeds(seeds),
-        jobs=jobs,
         overwrite=overwrite,
     )
     _print(report.table)
     for path in report.written:
         print(f"wrote {path}")
+
+
+@app.command()
+def sweep(
+    recipe: Annotated[str, typer.Argument(help="A packaged name (`lipcert list recipes`) or a YAML file.")],
+    over: Annotated[
+        list[str],
+        typer.Option(metavar="KEY=VALUES", help="Such as seed=1..9 or loss.eps=0.1,0.2; repeatable."),
+    ],
+    budget: Budget = None,
+    set_: Settings = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Directory for the runs.", show_default="runs/RECIPE-sweep")
+    ] = None,
+    backend: Annotated[str, typer.Option(help="local, or ray (the extra lipcert[ray]).")] = "local",
+    address: Annotated[
+        str | None, typer.Option(help="Of a Ray cluster.", show_default="a Ray of this machine")
+    ] = None,
+    jobs: Jobs = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Train every combination of some values; what is already finished is kept.
+
+    Example: lipcert sweep moons-cll --over loss.slack=0.01,0.05,0.1 --over seed=1..3
+    """
+    from lipcert.sweeps.command import carry_out
+
+    found = carry_out(recipe, over, budget, set_ or [], output, backend, address, jobs, overwrite)
+    _print(found.table)
+    for line in found.lines:
+        print(line)
+    if found.failures:
+        _fail(1, found.failures)
 
 
 @app.command()
@@ -294,14 +330,12 @@ def list_(
 
 def main() -> None:
     """Run the command line. Exit status: 0 done, 1 failed, 2 the input was wrong, 130 interrupted."""
-    from lipcert.errors import InputError, InterruptedRunError, LipcertError
+    from lipcert.errors import LipcertError, exit_status
 
     try:
         sys.exit(app(standalone_mode=False))
-    except InterruptedRunError as error:
-        _fail(130, str(error))
     except LipcertError as error:
-        _fail(2 if isinstance(error, InputError) else 1, str(error))
+        _fail(exit_status(error), str(error))
     except OSError as error:  # a full disk, a directory that went away
         _fail(1, str(error))
     except Exception as error:

@@ -27,5 +27,12 @@ class InterruptedRunError(LipcertError):
     """Training was asked to stop; its state is saved (exit status 130)."""
 
 
+def exit_status(error: LipcertError) -> int:
+    """Of a process that ends with it: 1 failed, 2 the input was wrong, 130 interrupted."""
+    if isinstance(error, InterruptedRunError):
+        return 130
+    return 2 if isinstance(error, InputError) else 1
+
+
 class LipcertWarning(UserWarning):
     """Sound, but not what the user probably expects."""

@@ -13,12 +13,12 @@ from rich.table import Table
 from lipcert.atomic import write_json
 from lipcert.errors import InputError
 from lipcert.recipes import read_recipe
-from lipcert.recipes.stacking import parse_values
+from lipcert.recipes.axes import parse_values
 from lipcert.report.moons import moons_figure, slack_figure, soc_figure, teaser_figure
 from lipcert.report.rows import Row, row_of
 from lipcert.report.tables import rich_table
+from lipcert.sweeps import Crew, Trial, complete
 from lipcert.train.rundir import RunDirectory
-from lipcert.trials import Trial, check_trials, run_trials
 
 Draw = Callable[[Sequence[RunDirectory], Path], list[Path]]
 
@@ -84,9 +84,9 @@ def carry_out(
     name: str,
     output: Path,
     *,
+    crew: Crew,
     budget: str | None = None,
     seeds: Sequence[int] = (1,),
-    jobs: int | None = None,
     overwrite: bool = False,
 ) -> Report:
     """Train what is missing, draw the figure of the first seed, write results.json."""
@@ -94,15 +94,14 @@ def carry_out(
         raise InputError(f"unknown reproduction {name!r}; known: {', '.join(REPRODUCTIONS)}")
     reproduction = REPRODUCTIONS[name]
     trials = [
-        Trial(recipe, seed, output / f"{recipe}-seed{seed}", budget)
+        Trial(output / f"{recipe}-seed{seed}", read_recipe(recipe, budget, [f"seed={seed}"]))
         for recipe in reproduction.recipes
         for seed in seeds
     ]
-    check_trials(trials, jobs)
     _make_writable(output)
-    runs = run_trials(trials, jobs, overwrite)
-    rows = [row_of(run) for run in runs]
-    first = [run for trial, run in zip(trials, runs, strict=True) if trial.seed == seeds[0]]
+    complete(trials, crew, overwrite)
+    rows = [row_of(trial.run) for trial in trials]
+    first = [trial.run for trial in trials if trial.recipe.seed == seeds[0]]
     written = reproduction.draw(first, output / name)
     results = output / "results.json"
     write_json(results, _results(reproduction, budget, seeds, rows))

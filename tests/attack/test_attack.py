@@ -86,6 +86,7 @@ def test_local_constants_that_are_too_small_are_caught(monkeypatch: pytest.Monke
     assert attack(model, prover, data, [0.05], "smoke", "float64", ("margin",), local=[5.0]).broken
 
 
+@pytest.mark.slow
 def test_brendel_bethge_comes_close_to_the_truth_of_a_linear_network() -> None:
     band = attacked("linear", "float64", ("deepfool", "brendel-bethge"))
     assert band.broken == []
@@ -124,6 +125,7 @@ def test_the_search_among_roundings_breaks_certificates_that_ignore_them() -> No
     assert claims_broken(replace(sound, radius=prover(x, "float64").radius)) > 0
 
 
+@pytest.mark.slow
 def test_a_radius_a_little_too_large_is_broken_in_float64() -> None:
     model, x = tight("float64")
     sound = Target.of(model, certifier(model, (12,)), x, "float64", WIDE)

@@ -66,6 +66,7 @@ def test_two_processes_train_what_one_trains(launcher: str, alone: Path, tmp_pat
             assert two[count] == one[count]
 
 
+@pytest.mark.slow
 def test_layers_that_follow_their_norms_train_alike(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     run(sys.executable, PROGRAM, str(one), "1", "model=built")
@@ -75,6 +76,7 @@ def test_layers_that_follow_their_norms_train_alike(tmp_path: Path) -> None:
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [("1", "2"), ("2", "1")])
 def test_a_run_resumes_on_another_number_of_devices(
     before: str, after: str, alone: Path, tmp_path: Path
@@ -86,6 +88,7 @@ def test_a_run_resumes_on_another_number_of_devices(
     assert [m["step"] for m in RunDirectory(path).read_metrics()] == [10, 20]
 
 
+@pytest.mark.slow
 def test_one_network_is_certified_even_if_statistics_differ(tmp_path: Path) -> None:
     path = tmp_path / "run"
     run(sys.executable, PROGRAM, str(path), "2", "model=batch")

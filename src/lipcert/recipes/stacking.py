@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from lipcert.errors import InputError
+from lipcert.recipes.axes import combinations, settings_of
 from lipcert.recipes.reading import read_recipe
 from lipcert.recipes.schema import Recipe
 
@@ -21,42 +22,15 @@ def read_stack(
         ['moons-cll-seed1-eps0.1', 'moons-cll-seed2-eps0.1', 'moons-cll-seed3-eps0.1']
     """
     recipes: dict[str, Recipe] = {}
-    keys, values = zip(*map(_axis, axes), strict=True) if axes else ((), ())
-    for source, chosen in product(sources, product(*values)):
-        settings = [f"{key}={value}" for key, value in zip(keys, chosen, strict=True)]
-        recipe = read_recipe(source, budget, [*overrides, *settings])
-        marks = [f"{key.rpartition('.')[2]}{value}" for key, value in zip(keys, chosen, strict=True)]
+    for source, chosen in product(sources, combinations(axes, "--stack")):
+        recipe = read_recipe(source, budget, [*overrides, *settings_of(chosen)])
+        marks = [f"{key.rpartition('.')[2]}{value}" for key, value in chosen.items()]
         name = "-".join([recipe.name, *marks])
         if name in recipes:
             raise InputError(f"--stack: {name} comes twice")
         recipes[name] = recipe
     check_alike(recipes)
     return recipes
-
-
-def parse_values(text: str) -> list[str]:
-    """Values between commas, with ranges of whole numbers.
-
-    Example:
-        >>> parse_values("1..3,7")
-        ['1', '2', '3', '7']
-    """
-    values: list[str] = []
-    for part in text.split(","):
-        first, dots, last = part.strip().partition("..")
-        if dots and first.isdecimal() and last.isdecimal():
-            values += map(str, range(int(first), int(last) + 1))
-        else:
-            values.append(part.strip())
-    return values
-
-
-def _axis(text: str) -> tuple[str, list[str]]:
-    key, equals, values = text.partition("=")
-    found = parse_values(values)
-    if not (key.strip() and equals and found and all(found)):
-        raise InputError(f"--stack: expected KEY=VALUES such as seed=1..9 or loss.eps=0.1,0.2, got {text!r}")
-    return key.strip(), found
 
 
 def check_alike(recipes: Mapping[str, Recipe]) -> None:

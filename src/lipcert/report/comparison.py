@@ -59,7 +59,7 @@ def compare(runs: Sequence[RunDirectory]) -> tuple[list[str], list[list[str]]]:
         if paper is not None and paper not in lines:
             lines.append(paper)
     titles = ["method", "model", "source", "epochs", "seed", "clean"]
-    titles += [f"CRA {_fraction(r)}" for r in radii] + ["K_f", "K_hf", "tightness", "seconds"]
+    titles += [f"CRA {fraction(r)}" for r in radii] + ["K_f", "K_hf", "tightness", "seconds"]
     return titles, [_cells(line) for line in lines]
 
 
@@ -114,11 +114,11 @@ def _printed(radius: float, row: dict[str, Any]) -> float | None:
     return found[0] if found else None
 
 
-def _fraction(radius: float) -> str:
+def fraction(radius: float) -> str:
     """36/255 for the radii of the field.
 
     Example:
-        >>> _fraction(36 / 255), _fraction(0.15)
+        >>> fraction(36 / 255), fraction(0.15)
         ('36/255', '0.15')
     """
     pixels = radius * 255

@@ -35,6 +35,10 @@ _OURS = (
 )
 
 
+# Bytes at the end of metrics.jsonl in which its last line is.
+_LINE = 16384
+
+
 class RunDirectory:
     """Paths of a run, and the rules for starting, resuming and overwriting one."""
 
@@ -121,6 +125,17 @@ class RunDirectory:
             return []
         lines = self.metrics.read_text().splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def last_metrics(self) -> dict[str, Any] | None:
+        """The last complete line, without reading all of them."""
+        try:
+            with self.metrics.open("rb") as file:
+                file.seek(max(self.metrics.stat().st_size - _LINE, 0))
+                lines = file.read().split(b"\n")
+        except FileNotFoundError:
+            return None
+        found: dict[str, Any] | None = json.loads(lines[-2]) if len(lines) > 1 else None
+        return found
 
 
 def _to_compare(recipe: dict[str, Any]) -> dict[str, Any]:

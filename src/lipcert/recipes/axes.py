@@ -1,0 +1,62 @@
+"""Values that a key of a recipe takes in turn: `seed=1..9`, `loss.eps=0.1,0.2`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from lipcert.errors import InputError
+
+# Commas that stand in no bracket.
+_COMMA = re.compile(r",(?![^\[{]*[\]}])")
+
+
+def parse_values(text: str) -> list[str]:
+    """Values between commas, with ranges of whole numbers; what stands in brackets is one value.
+
+    Example:
+        >>> parse_values("1..3,7")
+        ['1', '2', '3', '7']
+        >>> parse_values("{name: ramp, first: 0.1}, null")
+        ['{name: ramp, first: 0.1}', 'null']
+    """
+    values: list[str] = []
+    for part in _COMMA.split(text):
+        first, dots, last = part.strip().partition("..")
+        if dots and first.isdecimal() and last.isdecimal():
+            values += map(str, range(int(first), int(last) + 1))
+        else:
+            values.append(part.strip())
+    return values
+
+
+def combinations(axes: Sequence[str], flag: str) -> list[dict[str, str]]:
+    """Every combination of one value a key.
+
+    Example:
+        >>> combinations(["seed=1,2", "loss.eps=0.1"], "--over")
+        [{'seed': '1', 'loss.eps': '0.1'}, {'seed': '2', 'loss.eps': '0.1'}]
+    """
+    found: dict[str, list[str]] = {}
+    for text in axes:
+        key, values = _axis(text, flag)
+        if key in found:
+            raise InputError(f"{flag}: {key} comes twice")
+        found[key] = values
+    return [dict(zip(found, chosen, strict=True)) for chosen in product(*found.values())]
+
+
+def settings_of(chosen: Mapping[str, str]) -> list[str]:
+    """As `--set` takes them."""
+    return [f"{key}={value}" for key, value in chosen.items()]
+
+
+def _axis(text: str, flag: str) -> tuple[str, list[str]]:
+    key, equals, values = text.partition("=")
+    found = parse_values(values)
+    if not (key.strip() and equals and found and all(found)):
+        raise InputError(f"{flag}: expected KEY=VALUES such as seed=1..9 or loss.eps=0.1,0.2, got {text!r}")
+    if len(set(found)) < len(found):
+        raise InputError(f"{flag}: {key.strip()} has a value twice in {values!r}")
+    return key.strip(), found

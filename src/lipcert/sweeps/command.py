@@ -1,0 +1,71 @@
+"""`lipcert sweep`: lay out, run, tell."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+from lipcert.errors import InputError
+from lipcert.sweeps.crew import Crew, LocalCrew
+from lipcert.sweeps.findings import best_of, over_seeds, rows_of, summary_table, write_csv
+from lipcert.sweeps.grid import lay_out
+from lipcert.sweeps.running import run_trials
+from lipcert.sweeps.trial import check_trials
+
+
+@dataclass(frozen=True)
+class Found:
+    """What to print; failures as one line, empty if there are none."""
+
+    table: Table
+    lines: list[str]
+    failures: str
+
+
+def carry_out(
+    recipe: str,
+    over: Sequence[str],
+    budget: str | None,
+    settings: Sequence[str],
+    output: Path | None,
+    backend: str,
+    address: str | None,
+    jobs: int | None,
+    overwrite: bool,
+) -> Found:
+    """Run what is missing of the grid, and sum up all of it."""
+    sweep = lay_out(recipe, budget, settings, over, output)
+    trials = [trial for trial, _ in sweep.trials]
+    check_trials(trials, overwrite)
+    crew = crew_of(backend, address, jobs)
+    sweep.write(shlex.join(["lipcert", *sys.argv[1:]]))
+    failures = run_trials(trials, crew, overwrite)
+    rows = rows_of(sweep, failures)
+    table = write_csv(rows, sweep.output / "sweep.csv")
+    summary = over_seeds(rows, sweep.keys)
+    best = best_of(summary)
+    lines = [f"wrote {table}"]
+    if best is not None:
+        chosen = [f"{key}={best[key]}" for key in sweep.keys if key in best]
+        lines.insert(0, f"best by validation: {', '.join(chosen) or sweep.recipe}")
+    complaints = [f"{trial.path.name}: {complaint}" for trial, complaint in failures.items()]
+    failed = f"{len(complaints)} of {len(trials)} failed; the first: {complaints[0]}" if complaints else ""
+    return Found(summary_table(summary, best), lines, failed)
+
+
+def crew_of(backend: str, address: str | None, jobs: int | None) -> Crew:
+    """Who does the work."""
+    if backend == "ray":
+        from lipcert.sweeps.ray_crew import RayCrew
+
+        return RayCrew(jobs, address)
+    if backend != "local":
+        raise InputError(f"--backend: expected local or ray, got {backend!r}")
+    if address is not None:
+        raise InputError("--address: is for --backend ray")
+    return LocalCrew(jobs)

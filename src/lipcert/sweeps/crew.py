@@ -1,0 +1,121 @@
+"""Who carries out the jobs of a sweep: processes of this machine here, a Ray cluster in ray_crew.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO, Protocol
+
+from lipcert.errors import InputError
+from lipcert.sweeps.trial import Job
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended; without a complaint it is done."""
+
+    job: Job
+    complaint: str | None = None
+
+
+class Crew(Protocol):
+    """Takes jobs and says which have ended."""
+
+    size: int  # jobs at a time
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Take them on."""
+
+    def ended(self, seconds: float) -> list[Outcome]:
+        """Wait so long at most; the jobs that ended since one last asked."""
+
+    def stop(self) -> None:
+        """Have everything under way saved and ended."""
+
+
+class LocalCrew:
+    """Processes of this machine."""
+
+    def __init__(self, size: int | None = None) -> None:
+        if size is not None and size < 1:
+            raise InputError(f"--jobs: expected at least 1, got {size}")
+        self.size = size or os.cpu_count() or 1
+        self._waiting: deque[Job] = deque()
+        self._working: list[_Worker] = []
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Take them on; the first ones begin."""
+        self._waiting.extend(jobs)
+        self._fill()
+
+    def ended(self, seconds: float) -> list[Outcome]:
+        """Those that ended within so many seconds."""
+        deadline = time.monotonic() + seconds
+        while not (done := [w for w in self._working if w.process.poll() is not None]):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        self._working = [w for w in self._working if w not in done]
+        self._fill()
+        return [worker.outcome() for worker in done]
+
+    def stop(self) -> None:
+        """Interrupt them once, and wait until each has saved its state."""
+        self._waiting.clear()
+        try:
+            for worker in self._working:
+                worker.process.send_signal(signal.SIGINT)
+            for worker in self._working:
+                worker.process.wait()
+        except BaseException:  # a second Ctrl-C
+            for worker in self._working:
+                worker.process.kill()
+            raise
+
+    def _fill(self) -> None:
+        threads = max((os.cpu_count() or 1) // self.size, 1)
+        while self._waiting and len(self._working) < self.size:
+            self._working.append(_Worker(self._waiting.popleft(), threads))
+
+
+class _Worker:
+    """A process at work on a job."""
+
+    def __init__(self, job: Job, threads: int) -> None:
+        self.job = job
+        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  a full pipe would stop it
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "lipcert.sweeps.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._said,
+            env={"OMP_NUM_THREADS": str(threads), **os.environ},
+            start_new_session=True,  # a Ctrl-C in the terminal reaches it only through `stop`, once
+        )
+        assert self.process.stdin is not None
+        work = {str(trial.path): trial.tree for trial in job}
+        try:
+            self.process.stdin.write(json.dumps(work).encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:  # it died at once; how shows when it is asked
+            pass
+
+    def outcome(self) -> Outcome:
+        """After its end."""
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        self._said.close()
+        status = self.process.returncode
+        if status == 0:
+            return Outcome(self.job)
+        if status < 0:
+            return Outcome(self.job, f"killed by signal {signal.Signals(-status).name}")
+        return Outcome(self.job, lines[-1] if lines else f"ended with status {status}")

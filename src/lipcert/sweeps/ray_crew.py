@@ -1,0 +1,98 @@
+"""The jobs of a sweep as tasks of a Ray cluster; without an address, of a Ray on this machine.
+
+Every machine needs lipcert, the data sets and the directory of the runs at the same place, as a shared file
+system gives. A task whose machine or process dies is given to another, which goes on from the checkpoint.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lipcert.errors import InputError
+from lipcert.sweeps.crew import Outcome
+from lipcert.sweeps.trial import Job
+
+# Deaths of its process that a job survives.
+_LIVES = 3
+
+# Seconds in which an interrupted training has saved itself.
+_PATIENCE = 120.0
+
+
+class RayCrew:
+    """Tasks of one processor each, and of one accelerator each where the cluster has some."""
+
+    def __init__(self, size: int | None = None, address: str | None = None) -> None:
+        try:
+            ray: Any = importlib.import_module("ray")
+        except ImportError:
+            raise InputError("--backend ray: Ray is missing; pip install 'lipcert[ray]' brings it") from None
+        if size is not None and size < 1:
+            raise InputError(f"--jobs: expected at least 1, got {size}")
+        self._ray = ray
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what it will do by default
+        options: dict[str, Any] = {"num_cpus": size} if address is None and size else {}
+        try:
+            ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise InputError(f"--address {address}: {str(error).splitlines()[0]}") from None
+        found = ray.cluster_resources()
+        self._accelerators = int(found.get("GPU", 0))
+        self.size = size or self._accelerators or int(found.get("CPU", 1))
+        self._task = ray.remote(
+            num_cpus=1,
+            num_gpus=1 if self._accelerators else 0,
+            max_calls=1,  # a fresh process for every job
+            max_retries=_LIVES,
+        )(_carry_out)
+        self._jobs: dict[Any, Job] = {}
+
+    def start(self, jobs: Sequence[Job]) -> None:
+        """Hand them to the cluster, which has them wait where it is full."""
+        for job in jobs:
+            work = {str(trial.path.absolute()): trial.tree for trial in job}
+            self._jobs[self._task.remote(work, str(Path.cwd()))] = job
+
+    def ended(self, seconds: float) -> list[Outcome]:
+        """Those that ended within so many seconds."""
+        done, _ = self._ray.wait(list(self._jobs), num_returns=1, timeout=seconds)
+        return [self._outcome(task) for task in done]
+
+    def stop(self) -> None:
+        """Interrupt all, wait until each has saved its state, and part from the cluster."""
+        for task in self._jobs:
+            self._ray.cancel(task, force=False)
+        self._ray.wait(list(self._jobs), num_returns=len(self._jobs), timeout=_PATIENCE)
+        self.close()
+
+    def close(self) -> None:
+        """Part from the cluster; one of this machine ends."""
+        self._ray.shutdown()
+
+    def _outcome(self, task: Any) -> Outcome:
+        job = self._jobs.pop(task)
+        try:
+            return Outcome(job, self._ray.get(task))
+        except self._ray.exceptions.WorkerCrashedError:
+            return Outcome(job, f"its process died {_LIVES + 1} times")
+        except self._ray.exceptions.RayError as error:
+            return Outcome(job, str(error).strip().splitlines()[-1])
+
+
+def _carry_out(work: dict[str, dict[str, Any]], folder: str) -> str | None:
+    """The task: the complaint if it failed."""
+    from lipcert.errors import LipcertError
+    from lipcert.sweeps.worker import carry_out
+
+    if Path(folder).is_dir():
+        os.chdir(folder)  # recipes may name files from there
+    try:
+        carry_out(work)
+    except LipcertError as error:
+        return str(error)
+    return None

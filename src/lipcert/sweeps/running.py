@@ -1,0 +1,52 @@
+"""Trials carried out: what is finished stays, what was interrupted goes on, what fails stops nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lipcert.errors import InterruptedRunError, LipcertError
+from lipcert.sweeps.crew import Crew
+from lipcert.sweeps.trial import Trial, check_trials, jobs_of
+from lipcert.sweeps.watch import Watch
+from lipcert.train.interrupt import Interrupt
+
+# Seconds between two looks.
+_PAUSE = 0.5
+
+
+def run_trials(trials: Sequence[Trial], crew: Crew, overwrite: bool = False) -> dict[Trial, str]:
+    """Run what is missing; the complaints of those that failed."""
+    check_trials(trials, overwrite)
+    if overwrite:
+        for trial in trials:
+            trial.run.start(trial.tree, resume=False, overwrite=True)
+    missing = [trial for trial in trials if not trial.is_finished()]
+    failures: dict[Trial, str] = {}
+    with Watch(trials, missing, crew.size) as watch, Interrupt() as interrupt:
+        jobs = jobs_of(missing, crew.size)
+        left = len(jobs)
+        try:
+            crew.start(jobs)
+            while left:
+                for outcome in crew.ended(_PAUSE):
+                    left -= 1
+                    # Of a stack some may be done although another failed.
+                    lost = [trial for trial in outcome.job if not trial.is_finished()]
+                    failures |= dict.fromkeys(lost, outcome.complaint or "left no certificate")
+                    watch.ended(outcome.job, failures)
+                watch.look()
+                if interrupt.requested:
+                    raise InterruptedRunError(
+                        "interrupted; finished trainings are kept and the others saved: "
+                        "the same command goes on"
+                    )
+        except BaseException:
+            crew.stop()
+            raise
+    return failures
+
+
+def complete(trials: Sequence[Trial], crew: Crew, overwrite: bool = False) -> None:
+    """Run what is missing, and raise at the end if one of them failed."""
+    for trial, complaint in run_trials(trials, crew, overwrite).items():
+        raise LipcertError(f"{trial.path}: {complaint}")

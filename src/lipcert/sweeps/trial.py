@@ -1,0 +1,63 @@
+"""One training of a sweep or a figure, and how trainings are shared out to processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lipcert.errors import InputError
+from lipcert.recipes import Recipe
+from lipcert.recipes.stacking import gains_from_stacking, shared_part
+from lipcert.train.rundir import RunDirectory
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A recipe, whole, and the run directory it fills."""
+
+    path: Path
+    recipe: Recipe
+
+    @cached_property
+    def run(self) -> RunDirectory:
+        """Its directory."""
+        return RunDirectory(self.path)
+
+    @cached_property
+    def tree(self) -> dict[str, Any]:
+        """The recipe as its file has it."""
+        return self.recipe.model_dump(mode="json")
+
+    def is_finished(self) -> bool:
+        """Whether the directory holds exactly this training, with its certificate."""
+        return self.run.holds(self.tree)
+
+
+# What one process does: a trial, or several as a stack.
+Job = tuple[Trial, ...]
+
+
+def check_trials(trials: Sequence[Trial], overwrite: bool = False) -> None:
+    """Raise, before anything is written, if one of them has no place to go."""
+    for trial in trials:
+        trial.run.check(trial.tree, resume=not overwrite, overwrite=overwrite)
+    if len({trial.path for trial in trials}) < len(trials):
+        raise InputError("two trainings would go into one directory")
+
+
+def jobs_of(trials: Sequence[Trial], processes: int) -> list[Job]:
+    """Those that gain from it as stacks, in as many parts as there are processes; the others alone."""
+    alike: dict[str, list[Trial]] = {}
+    for trial in trials:
+        stacks = gains_from_stacking(trial.recipe)
+        key = json.dumps(shared_part(trial.recipe)) if stacks else str(trial.path)
+        alike.setdefault(key, []).append(trial)
+    jobs = []
+    for group in alike.values():
+        size = -(-len(group) // processes)
+        jobs += [tuple(group[start : start + size]) for start in range(0, len(group), size)]
+    return jobs

@@ -1,0 +1,57 @@
+"""What one process of a sweep does: train the recipes it is given, one alone or several as a stack.
+
+`python -m lipcert.sweeps.worker` reads its work from a line of standard input, which whoever sent it keeps
+open: when that ends, the training is saved and ends as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lipcert.errors import LipcertError, exit_status
+from lipcert.recipes import Recipe, execute, execute_stack
+from lipcert.report.evaluation import write_evaluation
+from lipcert.train.hardware import Hardware
+
+# Resolved recipes by the directories they go to.
+Work = Mapping[str, dict[str, Any]]
+
+
+def carry_out(work: Work, accelerator: str = "auto") -> None:
+    """Train, certify, draw; what was begun goes on."""
+    recipes = {Path(path): Recipe.model_validate(tree) for path, tree in work.items()}
+    hardware = Hardware(accelerator)
+    if len(recipes) > 1:
+        runs = execute_stack(recipes, resume=True, hardware=hardware)
+    else:
+        runs = [execute(recipe, path, resume=True, hardware=hardware) for path, recipe in recipes.items()]
+    for run in runs:
+        write_evaluation(run)
+
+
+def main() -> None:
+    """The process."""
+    work = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_sender, daemon=True).start()
+    try:
+        carry_out(work)
+    except LipcertError as error:
+        print(error, file=sys.stderr)
+        sys.exit(exit_status(error))
+
+
+def _end_with_sender() -> None:
+    while os.read(sys.stdin.fileno(), 1024):  # nothing is ever sent: this waits for the end
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+if __name__ == "__main__":
+    main()
