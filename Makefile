@@ -26,7 +26,7 @@ lint: .venv/.dev
 
 check: lint test test-slow test-wheel
 
-# Ratios of times, for docs/benchmarks.md: about 20 minutes of an idle machine.
+# Ratios of times, for docs/benchmarks.md: about 35 minutes of an idle machine.
 bench: .venv/.dev
 	for name in startup moons_step step certify proof_times; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 	$(BIN)/python docs/render.py

@@ -1,7 +1,7 @@
 """A training step of lipcert on images, batch 128, against plain training; and the end of an epoch.
 
 `plain` is the obvious eager loop of obvious.py with fused Adam, in a process of its own; `engine` is our loop
-with cross-entropy. Images are noise: the time does not depend on them. Writes results/step.json.
+with cross-entropy. Images are noise: the time does not depend on them. Writes results/step-MODEL.json.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ def main() -> None:
         name, work = sys.argv[2:]
         serve(plain_step() if work == "plain" else training(name, work).advance)
         return
-    table = [row for name in sys.argv[1:] or SHAPES for row in measure(name)]
     note = f"batch {BATCH}, two threads, a process each, interleaved medians"
-    write_table("step", note, ["model", "work", "to", "ratio"], table)
+    for name in sys.argv[1:] or SHAPES:
+        write_table(f"step-{name}", note, ["model", "work", "to", "ratio"], measure(name))
 
 
 if __name__ == "__main__":
