@@ -38,7 +38,7 @@ def test_the_readme_examples_end_in_certified_radii(capsys: pytest.CaptureFixtur
 
 def test_commands_in_the_documents_exist() -> None:
     from lipcert.recipes import packaged_recipes
-    from lipcert.reproduce import REPRODUCTIONS
+    from lipcert.reproductions import REPRODUCTIONS
 
     text = "\n".join(path.read_text() for path in DOCUMENTS)
     for name in re.findall(r"lipcert reproduce ([a-z][\w-]*)", text):

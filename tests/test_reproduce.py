@@ -8,29 +8,68 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib.image
 import pytest
 
-from lipcert.reproduce import REPRODUCTIONS, carry_out
+from lipcert.data.examples import write_cifar10, write_cifar100, write_tiny_imagenet
+from lipcert.reproductions import REPRODUCTIONS, carry_out
 from lipcert.sweeps import LocalCrew
 from lipcert.train import RunDirectory
 
+TABLES = ("table-tiny-imagenet", "table-cifar10", "table-cifar100")
+QUICK = ("moons-demo", "moons-teaser", "table-epsilon-slack", "fig-epsilon", "fig-convergence")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A few images in the files of every data set."""
+    root = tmp_path_factory.mktemp("data")
+    for write in (write_cifar10, write_cifar100, write_tiny_imagenet):
+        write(root)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LIPCERT_DATA", str(root))
+        yield
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in REPRODUCTIONS]
+)
+def test_every_reproduction_draws_and_writes_its_results(name: str, tmp_path: Path) -> None:
+    few = [] if name.startswith("moons") or name == "table-seeds" else ["train.batch_size=4"]
+    report = carry_out(name, tmp_path, crew=LocalCrew(2), budget="smoke", settings=few)
+    for path in report.written:
+        if path.suffix == ".png":
+            picture = matplotlib.image.imread(path)
+            assert min(picture.shape[:2]) > 300
+            assert picture.std() > 0.05  # something is drawn
+        assert path.stat().st_size > 100
+    suffixes = {path.suffix for path in report.written}
+    assert suffixes == (
+        {".md", ".csv", ".tex", ".json"} if "table" in name else {".png", ".svg", ".pdf", ".json"}
+    )
+    results = json.loads((tmp_path / "results.json").read_text())
+    trials = REPRODUCTIONS[name].trials(tmp_path, "smoke")
+    assert [row["recipe"] for row in results["rows"]] == [variant.recipe for variant, _ in trials]
+    said = f"lipcert reproduce {name} --budget smoke"
+    assert results["command"] == " ".join([said, *(f"--set {setting}" for setting in few)])
+    splits = [row[split] for row in results["rows"] for split in ("train", "val", "test") if split in row]
+    assert splits
+    assert all(0 <= split["cra"] <= split["clean"] <= 1 for split in splits)
+    assert report.tables[0].row_count == len(results["rows"])
+
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)
-def test_every_reproduction_draws_and_writes_its_results(name: str, tmp_path: Path) -> None:
-    report = carry_out(name, tmp_path, crew=LocalCrew(2), budget="smoke")
-    picture = matplotlib.image.imread(tmp_path / f"{name}.png")
-    assert min(picture.shape[:2]) > 300
-    assert picture.std() > 0.05  # something is drawn
-    assert (tmp_path / f"{name}.pdf").read_bytes().startswith(b"%PDF")
-    results = json.loads((tmp_path / "results.json").read_text())
-    assert [row["recipe"] for row in results["rows"]] == list(REPRODUCTIONS[name].recipes)
-    assert results["command"] == f"lipcert reproduce {name} --budget smoke"
-    assert results["epochs"] == 3
-    assert all(0 <= row["train"]["cra"] <= row["train"]["clean"] <= 1 for row in results["rows"])
-    assert report.table.row_count == len(results["rows"])
+@pytest.mark.parametrize("budget", ["full", "cpu", "smoke"])
+def test_every_budget_is_laid_out(name: str, budget: str) -> None:
+    trials = REPRODUCTIONS[name].trials(Path("out"), budget)
+    paths = [trial.path for _, trial in trials]
+    assert len(set(paths)) == len(paths)
+    image = not name.startswith("moons") and name != "table-seeds"
+    if budget == "cpu" and image:
+        assert len({trial.recipe.seed for _, trial in trials}) >= (1 if name in TABLES else 2)
 
 
 def test_finished_trainings_are_kept(tmp_path: Path) -> None:

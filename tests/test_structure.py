@@ -39,7 +39,7 @@ ORDER = [
     "recipes",
     "report",
     "sweeps",
-    "reproduce",
+    "reproductions",
     "cli",
 ]
 
@@ -59,7 +59,7 @@ def imports_of(path: Path) -> set[str]:
 
 
 # `lipcert list reproductions` shows what stands above it.
-ALLOWED = {("report", "reproduce")}
+ALLOWED = {("report", "reproductions")}
 
 
 def test_imports_point_one_way() -> None:

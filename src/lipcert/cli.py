@@ -212,7 +212,10 @@ def inspect(
 def reproduce(
     name: Annotated[str, typer.Argument(help="A figure or table (`lipcert list reproductions`).")],
     budget: Budget = None,
-    seeds: Annotated[str, typer.Option(help="Such as 1, 1..3 or 1,5,7.")] = "1",
+    seeds: Annotated[
+        str | None, typer.Option(help="Such as 1, 1..3 or 1,5,7.", show_default="the budget's")
+    ] = None,
+    set_: Settings = None,
     jobs: Jobs = None,
     output: Annotated[
         Path | None, typer.Option(help="Directory for runs, figure, results.", show_default="runs/NAME")
@@ -223,7 +226,7 @@ def reproduce(
 
     Example: lipcert reproduce moons --seeds 1..3
     """
-    from lipcert.reproduce import carry_out, parse_seeds
+    from lipcert.reproductions import carry_out, parse_seeds
     from lipcert.sweeps import LocalCrew
 
     report = carry_out(
@@ -231,10 +234,12 @@ def reproduce(
         output or Path("runs") / name,
         crew=LocalCrew(jobs),
         budget=budget,
-        seeds=parse_seeds(seeds),
+        seeds=None if seeds is None else parse_seeds(seeds),
+        settings=set_ or [],
         overwrite=overwrite,
     )
-    _print(report.table)
+    for table in report.tables:
+        _print(table)
     for path in report.written:
         print(f"wrote {path}")
 

@@ -16,9 +16,9 @@ from rich.table import Table
 from lipcert.atomic import write_atomically
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe, read_recipe
-from lipcert.report.evaluation import tightness_of
 from lipcert.report.names import is_published_size, method_of, model_of
 from lipcert.report.published import published
+from lipcert.report.rows import fraction, tightness_of
 from lipcert.train.rundir import RunDirectory
 
 # The radii of the paper's three columns.
@@ -112,17 +112,6 @@ def _printed(radius: float, row: dict[str, Any]) -> float | None:
     """The paper's certified accuracy at this very radius."""
     found = [value for at, value in zip(PRINTED, row["cra"], strict=True) if abs(at - radius) < 1e-9]
     return found[0] if found else None
-
-
-def fraction(radius: float) -> str:
-    """36/255 for the radii of the field.
-
-    Example:
-        >>> fraction(36 / 255), fraction(0.15)
-        ('36/255', '0.15')
-    """
-    pixels = radius * 255
-    return f"{round(pixels)}/255" if abs(pixels - round(pixels)) < 1e-9 else f"{radius:g}"
 
 
 def _cells(line: Line) -> list[str]:

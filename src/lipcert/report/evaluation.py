@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 
@@ -96,12 +94,3 @@ def _extremes(data: Dataset, found: dict[str, Tensor], path: Path) -> Path:
     figure.savefig(path, dpi=150)
     plt.close(figure)
     return path
-
-
-def tightness_of(run: RunDirectory) -> float | None:
-    """From the run's tightness.json, if it was measured."""
-    path = run.path / "tightness.json"
-    if not path.is_file():
-        return None
-    found: dict[str, Any] = json.loads(path.read_text())
-    return float(found["tightness"])

@@ -30,9 +30,13 @@ def _recipes() -> Lines:
 
 
 def _reproductions() -> Lines:
-    from lipcert.reproduce import REPRODUCTIONS
+    from lipcert.reproductions import REPRODUCTIONS
+    from lipcert.reproductions.definition import BUDGETS
 
-    return [(r.name, r.summary) for r in REPRODUCTIONS.values()]
+    return [
+        (r.name, "\n".join([r.summary, *(f"  {budget}: {r.cost(budget)}" for budget in BUDGETS)]))
+        for r in REPRODUCTIONS.values()
+    ]
 
 
 def _layers() -> Lines:

@@ -24,6 +24,7 @@ from lipcert.certificate import Certificate, Certifier, certifier
 from lipcert.data import Dataset
 from lipcert.models import load
 from lipcert.recipes import read_recipe
+from lipcert.report.curves import save_figure
 from lipcert.report.rows import Row, row_of
 from lipcert.train.rundir import RunDirectory
 
@@ -196,7 +197,7 @@ def _grid(rows: int, columns: int, **settings: Any) -> tuple[Figure, np.ndarray]
 
 
 def _save(figure: Figure, path: Path) -> list[Path]:
-    """PNG to look at, PDF to print, with one legend for all panels."""
+    """With one legend for all panels."""
     handles = [
         Line2D([], [], color=GREEN, marker="o", linestyle="", markersize=4, label="upper moon"),
         Line2D([], [], color=BLUE, marker="o", linestyle="", markersize=4, label="lower moon"),
@@ -212,8 +213,4 @@ def _save(figure: Figure, path: Path) -> list[Path]:
         frameon=False,
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    written = [path.with_suffix(".png"), path.with_suffix(".pdf")]
-    for file in written:
-        figure.savefig(file, dpi=200)
-    plt.close(figure)
-    return written
+    return save_figure(figure, path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,12 +13,9 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from lipcert.atomic import write_atomically
-from lipcert.report.comparison import fraction
-from lipcert.report.evaluation import tightness_of
+from lipcert.report.rows import Row, findings_of
 from lipcert.sweeps.grid import Sweep
 from lipcert.sweeps.trial import Trial
-
-Row = dict[str, Any]
 
 
 def rows_of(sweep: Sweep, failures: Mapping[Trial, str] | None = None) -> list[Row]:
@@ -34,13 +30,7 @@ def _found(trial: Trial, complaint: str | None) -> Row:
     row: Row = {"run": str(trial.path), "status": "finished"}
     if complaint is not None or not trial.run.certificate.is_file():
         return {**row, "status": complaint or "not finished"}
-    found = json.loads(trial.run.certificate.read_text())
-    for name, split in found["splits"].items():
-        row[f"{name} clean"] = split["clean"]["value"]
-        row |= {f"{name} CRA {fraction(c['radius'])}": c["value"] for c in split["certified"]}
-    tightness = tightness_of(trial.run)
-    constants = {"K_f": found["k_f"], "K_hf": found["k_hf"], "tightness": tightness}
-    return {**row, **constants, "seconds": found["seconds"]}
+    return {**row, **findings_of(trial.run)}
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> Path:
@@ -71,7 +61,7 @@ def over_seeds(rows: Sequence[Row], keys: Sequence[str]) -> list[Row]:
 
 def _summary(row: Row, group: Sequence[Row]) -> Row:
     row["trainings"] = len(group)
-    for title in titles_of(group):
+    for title in [title for title in titles_of(group) if title not in row]:
         values = [one[title] for one in group if isinstance(one.get(title), float)]
         if values:
             spread = statistics.stdev(values) if len(values) > 1 else None
@@ -112,6 +102,8 @@ def cell(title: str, value: Any) -> str:
     """As printed."""
     if value is None:
         return "–"
+    if isinstance(value, float):  # printed in percent already
+        return f"{value:.1f}"
     if not isinstance(value, tuple):
         return str(value)
     mean, spread = value

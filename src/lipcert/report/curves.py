@@ -1,0 +1,108 @@
+"""Numbers of many trainings along an axis: means with the spread of the seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lipcert.report.rows import Row
+
+# Told apart by colour, mark and line, so that a grey print will do.
+_COLOURS = ("#3d69a3", "#b8433f", "#4a9961", "#7d5ba6", "#777777")
+_MARKS = ("o", "s", "^", "D", "v")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One diagram: columns of the rows against x, a line for each column of each series."""
+
+    title: str
+    columns: tuple[str, ...]
+    percent: bool = False
+    log: bool = False
+    # What the paper prints, or a formula: points by the name of the line.
+    beside: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What the trainings differ in."""
+
+    title: str
+    log: bool = False
+
+
+def curves(rows: Sequence[Row], axis: Axis, panels: Sequence[Panel], note: str, base: Path) -> list[Path]:
+    """BASE.png, .svg and .pdf: panels side by side."""
+    figure, grid = plt.subplots(
+        1, len(panels), figsize=(4.1 * len(panels), 3.4), layout="constrained", squeeze=False
+    )
+    for axes, panel in zip(grid[0], panels, strict=True):
+        _draw(axes, rows, axis, panel)
+    figure.supxlabel(note, fontsize=7, color="#555555")
+    return save_figure(figure, base)
+
+
+def _draw(axes: Axes, rows: Sequence[Row], axis: Axis, panel: Panel) -> None:
+    scale = 100 if panel.percent else 1
+    lines = [(series, column) for column in panel.columns for series in _series(rows)]
+    for (series, column), colour, mark in zip(lines, _cycle(_COLOURS), _cycle(_MARKS), strict=False):
+        points = spread(rows, series, column)
+        if not points:
+            continue
+        x = [p[0] for p in points]
+        mean = [scale * p[2] for p in points]
+        error = [[scale * (p[2] - p[1]) for p in points], [scale * (p[3] - p[2]) for p in points]]
+        label = " ".join(filter(None, (series, _short(column) if len(panel.columns) > 1 else "")))
+        look: dict[str, Any] = {"color": colour, "marker": mark, "markersize": 4, "capsize": 2}
+        axes.errorbar(x, mean, yerr=error, label=label or None, **look)
+    for (name, values), colour in zip(panel.beside.items(), _cycle(_COLOURS), strict=False):
+        across, up = zip(*values, strict=True)
+        axes.plot(across, up, linestyle="--", linewidth=1, color=colour, label=name, alpha=0.7)
+    axes.set(xlabel=axis.title, ylabel=panel.title)
+    axes.set_xscale("log" if axis.log else "linear")
+    axes.set_yscale("log" if panel.log else "linear")
+    axes.grid(alpha=0.25, linewidth=0.5)
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(fontsize=7, frameon=False)
+
+
+def spread(rows: Sequence[Row], series: str, column: str) -> list[tuple[float, float, float, float]]:
+    """x, and the least, the mean and the most of the seeds there."""
+    found: dict[float, list[float]] = {}
+    for row in rows:
+        if row["series"] == series and row.get(column) is not None:
+            found.setdefault(row["x"], []).append(row[column])
+    return [(x, min(v), sum(v) / len(v), max(v)) for x, v in sorted(found.items())]
+
+
+def save_figure(figure: Figure, base: Path) -> list[Path]:
+    """For screens, for pages and for print."""
+    written = [base.with_name(base.name + suffix) for suffix in (".png", ".svg", ".pdf")]
+    for path in written:
+        figure.savefig(path, dpi=200)
+    plt.close(figure)
+    return written
+
+
+def _series(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(row["series"] for row in rows))
+
+
+def _short(column: str) -> str:
+    """Without the split, which the note names."""
+    return column.removeprefix("test ").removeprefix("val ")
+
+
+def _cycle(values: Sequence[str]) -> list[str]:
+    return list(values) * 4

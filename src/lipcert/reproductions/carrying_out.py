@@ -1,0 +1,133 @@
+"""A reproduction carried out: train what is missing, draw, ask the claims, write results.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from lipcert.atomic import write_json
+from lipcert.errors import InputError
+from lipcert.recipes.axes import parse_values
+from lipcert.report.rows import Row, findings_of, row_of
+from lipcert.report.tables import rich_table
+from lipcert.reproductions import images, moons, tables
+from lipcert.reproductions.definition import Reproduction, Trained, Variant
+from lipcert.sweeps import Crew, Trial, complete
+
+REPRODUCTIONS = {r.name: r for r in (*moons.REPRODUCTIONS, *tables.REPRODUCTIONS, *images.REPRODUCTIONS)}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a reproduction found, and the files it wrote."""
+
+    tables: list[Table]
+    written: list[Path]
+
+
+def carry_out(
+    name: str,
+    output: Path,
+    *,
+    crew: Crew,
+    budget: str | None = None,
+    seeds: Sequence[int] | None = None,
+    settings: Sequence[str] = (),
+    overwrite: bool = False,
+) -> Report:
+    """Everything; what is already trained is kept."""
+    if name not in REPRODUCTIONS:
+        raise InputError(f"unknown reproduction {name!r}; known: {', '.join(REPRODUCTIONS)}")
+    reproduction = REPRODUCTIONS[name]
+    trials = reproduction.trials(output, budget, seeds, settings)
+    _make_writable(output)
+    complete([trial for _, trial in trials], crew, overwrite)
+    trained = Trained(trials, [_row(variant, trial) for variant, trial in trials])
+    written = reproduction.draw(trained, output / name)
+    verdicts = [] if budget == "smoke" else _verdicts(reproduction, trained.rows)  # which tells nothing
+    results = output / "results.json"
+    write_json(results, _results(reproduction, budget, settings, trained, verdicts))
+    shown = [rich_table(trained.rows)]
+    shown += [_verdict_table(verdicts)] if verdicts else []
+    return Report(shown, [*written, results])
+
+
+def _row(variant: Variant, trial: Trial) -> Row:
+    """All numbers of a run, and where it stands in the figure."""
+    row = {**row_of(trial.run), **findings_of(trial.run), "x": variant.x, "series": variant.series}
+    metrics = [m["val_cra_estimate"] for m in trial.run.read_metrics() if "val_cra_estimate" in m]
+    for split in trial.recipe.certify.splits:
+        row[f"{split} CRA at ε"] = row[split]["cra"]
+    return {**row, "status": "finished", "CRA by epoch": metrics}
+
+
+def _verdicts(reproduction: Reproduction, rows: Sequence[Row]) -> list[dict[str, Any]]:
+    verdicts = [(claim, claim.check(rows)) for claim in reproduction.claims]
+    return [
+        {"claim": claim.text, "paper": claim.published, "here": verdict.found, "holds": verdict.holds}
+        for claim, verdict in verdicts
+    ]
+
+
+def _verdict_table(verdicts: Sequence[dict[str, Any]]) -> Table:
+    table = Table("claim of the paper", "paper", "here", "holds", title="claims")
+    for verdict in verdicts:
+        table.add_row(
+            verdict["claim"], verdict["paper"], verdict["here"], "yes" if verdict["holds"] else "no"
+        )
+    return table
+
+
+def _results(
+    reproduction: Reproduction,
+    budget: str | None,
+    settings: Sequence[str],
+    trained: Trained,
+    verdicts: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """What documents are rendered from; each row says on what machine and commit it was made."""
+    seeds = list(dict.fromkeys(trial.recipe.seed for _, trial in trained.trials))
+    options = [f"--budget {budget}"] if budget else []
+    if tuple(seeds) != reproduction.at(budget).seeds:
+        options.append(f"--seeds {','.join(map(str, seeds))}")
+    options += [f"--set {setting}" for setting in settings]
+    return {
+        "name": reproduction.name,
+        "command": " ".join(["lipcert reproduce", reproduction.name, *options]),
+        "epochs": max(trial.recipe.train.epochs for _, trial in trained.trials),
+        "seeds": seeds,
+        "date": datetime.now(UTC).date().isoformat(),
+        "rows": list(trained.rows),
+        "claims": verdicts,
+    }
+
+
+def _make_writable(output: Path) -> None:
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        probe = output / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"{output}: cannot be written ({error.strerror})") from None
+
+
+def parse_seeds(text: str) -> list[int]:
+    """1, 1..3 or 1,5,7.
+
+    Example:
+        >>> parse_seeds("1..3,7")
+        [1, 2, 3, 7]
+    """
+    try:
+        seeds = [int(value) for value in parse_values(text)]
+    except ValueError:
+        raise InputError(f"--seeds: expected something like 1, 1..3 or 1,5,7, got {text!r}") from None
+    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+        raise InputError(f"--seeds: expected different numbers >= 0, got {text!r}")
+    return seeds

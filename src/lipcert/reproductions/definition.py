@@ -1,0 +1,120 @@
+"""What a table or figure of the paper consists of: trainings, what is drawn of them, what is claimed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lipcert.errors import InputError
+from lipcert.recipes import read_recipe
+from lipcert.report.rows import Row
+from lipcert.sweeps import Trial
+
+# The paper's; hours of a CPU at most; seconds.
+BUDGETS = ("full", "cpu", "smoke")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A training of it: a recipe with some keys set, its place along the axis, the line it belongs to."""
+
+    recipe: str
+    settings: tuple[str, ...] = ()
+    x: float | None = None
+    series: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of its run directory, without the seed."""
+        marks = [self.recipe] if self.x is None else [self.recipe, f"{self.x:g}"]
+        return "-".join([*marks, *re.findall(r"[\w.]+", self.series)])
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What a smaller budget leaves out."""
+
+    settings: tuple[str, ...] = ()  # beside those of the recipe's own budget
+    seeds: tuple[int, ...] = (1,)
+    variants: tuple[Variant, ...] | None = None  # other ones than the paper's
+    cost: str = ""  # measured
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds in some rows, and by which numbers."""
+
+    holds: bool
+    found: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says of it, and how rows are asked whether they say so too."""
+
+    text: str
+    published: str
+    check: Callable[[Sequence[Row]], Verdict]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Finished trainings, and a row of numbers for each."""
+
+    trials: Sequence[tuple[Variant, Trial]]
+    rows: Sequence[Row]
+
+
+# Draws under a base name.
+Draw = Callable[[Trained, Path], list[Path]]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A table or figure."""
+
+    name: str
+    summary: str
+    variants: tuple[Variant, ...]
+    draw: Draw
+    budgets: Mapping[str, Reduction] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+
+    def at(self, budget: str | None) -> Reduction:
+        """What a budget leaves out."""
+        if budget not in (None, *BUDGETS):
+            raise InputError(f"{self.name}: no budget {budget!r}; it has: {', '.join(BUDGETS)}")
+        return self.budgets.get(budget or "full", Reduction())
+
+    def trials(
+        self,
+        output: Path,
+        budget: str | None,
+        seeds: Sequence[int] | None = None,
+        settings: Sequence[str] = (),
+    ) -> list[tuple[Variant, Trial]]:
+        """Every variant with every seed; further settings are for all of them."""
+        reduction = self.at(budget)
+        variants = self.variants if reduction.variants is None else reduction.variants
+        chosen = [(variant, seed) for variant in variants for seed in seeds or reduction.seeds]
+        return [
+            (variant, _trial(variant, output, budget, [*reduction.settings, *settings], seed))
+            for variant, seed in chosen
+        ]
+
+    def cost(self, budget: str) -> str:
+        """How many trainings of how many epochs, and how long that took somewhere."""
+        reduction = self.at(budget)
+        variants = self.variants if reduction.variants is None else reduction.variants
+        recipes = {variant.recipe for variant in variants}
+        epochs = sorted({read_recipe(name, budget, reduction.settings).train.epochs for name in recipes})
+        span = f"{epochs[0]}" if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"
+        count = len(variants) * len(reduction.seeds)
+        return f"{count} × {span} epochs" + (f", {reduction.cost}" if reduction.cost else "")
+
+
+def _trial(variant: Variant, output: Path, budget: str | None, settings: Sequence[str], seed: int) -> Trial:
+    recipe = read_recipe(variant.recipe, budget, [*settings, *variant.settings, f"seed={seed}"])
+    return Trial(output / f"{variant.name}-seed{seed}", recipe)

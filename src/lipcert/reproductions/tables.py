@@ -1,0 +1,180 @@
+"""The tables of the paper: every row, rivals and CLL, what is printed beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from lipcert.report.comparison import compare, write_comparison
+from lipcert.report.published import published
+from lipcert.reproductions.definition import Reduction, Reproduction, Trained, Variant
+from lipcert.reproductions.moons import FIGURE_4
+from lipcert.sweeps.findings import cell, over_seeds
+
+TINY = (
+    "tiny-8c2f-gloro-trades",
+    "tiny-8c2f-local-lip-b",
+    "tiny-8c2f-cll",
+    "tiny-lipconv10-soc",
+    "tiny-lipconv20-soc",
+    "tiny-lipconv20-cll",
+    "tiny-lipconv10-cll",
+    "tiny-sll-xl",
+    "tiny-sandwich",
+    "tiny-8c2f-cll-1.0",
+)
+CIFAR10 = (
+    "cifar10-6c2f-local-lip-b",
+    "cifar10-6c2f-gloro",
+    "cifar10-4c3f-gloro",
+    "cifar10-6c2f-cll",
+    "cifar10-4c3f-cll",
+    "cifar10-lipconv20-soc",
+    "cifar10-lipconv20-cll",
+    "cifar10-cpl-xl",
+    "cifar10-cpl-xl-cll",
+    "cifar10-sll-xl",
+    "cifar10-sll-xl-cll",
+)
+CIFAR100 = (
+    "cifar100-lipconv20-soc",
+    "cifar100-lipconv20-cll",
+    "cifar100-cpl-xl",
+    "cifar100-cpl-xl-cll",
+    "cifar100-sll-xl",
+    "cifar100-sll-xl-cll",
+)
+# Of which the supplement prints nine seeds.
+SEEDED = (
+    "cifar10-4c3f-cll",
+    "cifar10-6c2f-cll",
+    "cifar10-lipconv20-cll",
+    "cifar10-cpl-xl-cll",
+    "cifar10-sll-xl-cll",
+    "tiny-8c2f-cll",
+    "tiny-lipconv20-cll",
+)
+NINE = tuple(range(1, 10))
+
+# Printed numbers by series and x.
+Printed = Mapping[tuple[str, float], Mapping[str, float]]
+
+_COLUMNS = {
+    "clean": "test clean",
+    "CRA 36/255": "test CRA 36/255",
+    "CRA 108/255": "test CRA 108/255",
+    "K_hf": "K_hf",
+}
+
+
+def _compared(trained: Trained, base: Path) -> list[Path]:
+    """Every run, and after it the paper's row."""
+    return write_comparison(*compare([trial.run for _, trial in trained.trials]), base)
+
+
+def _over_seeds(trained: Trained, base: Path) -> list[Path]:
+    """One line a recipe, mean ± standard deviation."""
+    summary = over_seeds(trained.rows, ("recipe",))
+    titles = [t for t in dict.fromkeys(t for row in summary for t in row) if t in _SHOWN or "C" in t]
+    return write_comparison(titles, [[cell(t, row.get(t)) for t in titles] for row in summary], base)
+
+
+_SHOWN = ("recipe", "trainings", "K_f", "K_hf", "tightness")
+
+
+def _beside(title: str, printed: Printed, trained: Trained, base: Path) -> list[Path]:
+    """One line a cell: what was found, over the seeds, and what the paper prints."""
+    titles = ["series", title, *(t for name in _COLUMNS for t in (name, "paper"))]
+    cells = []
+    for row in over_seeds(trained.rows, ("series", "x")):
+        paper = printed.get((row["series"], float(row["x"])), {})
+        pairs = [(cell(key, row.get(key)), cell(key, paper.get(name))) for name, key in _COLUMNS.items()]
+        cells.append([row["series"], row["x"], *(text for pair in pairs for text in pair)])
+    return write_comparison(titles, cells, base)
+
+
+def _rows(*recipes: str) -> tuple[Variant, ...]:
+    return tuple(Variant(recipe) for recipe in recipes)
+
+
+_MATRIX = published()["figures"]["epsilon_slack_matrix_8c2f_tiny_imagenet"]
+_EPSILONS, _SLACKS = _MATRIX["epsilon"], [printed / 2 for printed in _MATRIX["printed_slack"]]
+
+
+def _cells(epsilons: Sequence[float], slacks: Sequence[float]) -> tuple[Variant, ...]:
+    """ε and slack of 8C2F on Tiny-ImageNet."""
+    return tuple(
+        Variant("tiny-8c2f-cll", (f"loss.eps={eps}", f"loss.slack={slack!r}"), eps, f"p = {slack:g}")
+        for slack in slacks
+        for eps in epsilons
+    )
+
+
+def _printed_cells() -> Printed:
+    names = {"clean": "clean", "CRA 36/255": "cra_36", "CRA 108/255": "cra_108", "K_hf": "k_hf"}
+    return {
+        (f"p = {slack:g}", eps): {name: _MATRIX[key][i][j] for name, key in names.items()}
+        for i, slack in enumerate(_SLACKS)
+        for j, eps in enumerate(_EPSILONS)
+    }
+
+
+_SOC = published()["figures"]["soc_gamma_tiny_imagenet_lipconv10"]
+
+
+def _printed_gammas() -> Printed:
+    columns = zip(_SOC["gamma"], _SOC["clean"], _SOC["cra_36"], strict=True)
+    return {("SOC", gamma): {"clean": clean, "CRA 36/255": cra} for gamma, clean, cra in columns}
+
+
+REPRODUCTIONS = (
+    Reproduction(
+        "table-tiny-imagenet",
+        "Table 1: Tiny-ImageNet, rivals and CLL",
+        _rows(*TINY),
+        _compared,
+    ),
+    Reproduction(
+        "table-cifar10",
+        "Table 2, CIFAR-10: rivals and CLL",
+        _rows(*CIFAR10),
+        _compared,
+    ),
+    Reproduction(
+        "table-cifar100",
+        "Table 2, CIFAR-100: rivals and CLL",
+        _rows(*CIFAR100),
+        _compared,
+    ),
+    Reproduction(
+        "table-seeds",
+        "Main results with seeds 1 … 9, mean ± standard deviation; cpu: Figure 4 with nine seeds",
+        _rows(*SEEDED),
+        _over_seeds,
+        {
+            "full": Reduction(seeds=NINE),
+            "cpu": Reduction(seeds=NINE, variants=FIGURE_4),
+            "smoke": Reduction(seeds=(1, 2), variants=FIGURE_4),
+        },
+    ),
+    Reproduction(
+        "table-epsilon-slack",
+        "25 combinations of ε and slack, 8C2F on Tiny-ImageNet",
+        _cells(_EPSILONS, _SLACKS),
+        partial(_beside, "ε", _printed_cells()),
+        {
+            "cpu": Reduction(
+                ("model.width=0.25", "train.epochs=4"), (1, 2), _cells(_EPSILONS[::2], _SLACKS[::2])
+            ),
+            "smoke": Reduction(variants=_cells(_EPSILONS[:1], _SLACKS[:2])),
+        },
+    ),
+    Reproduction(
+        "table-soc-gamma",
+        "SOC's reward of certificates γ = 0.05 … 0.4, LipConv-10 on Tiny-ImageNet",
+        tuple(Variant("tiny-lipconv10-soc", (f"loss.gamma={g}",), g, "SOC") for g in _SOC["gamma"]),
+        partial(_beside, "γ", _printed_gammas()),
+        {"cpu": Reduction(seeds=(1, 2))},
+    ),
+)
