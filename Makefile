@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-slow test-wheel lint check bench bench-growth docs clean
+.PHONY: demo test test-slow test-browser test-wheel lint check bench bench-growth docs clean
 
 demo: .venv/.core
 	$(BIN)/lipcert reproduce moons-demo --output runs/demo --overwrite
@@ -15,6 +15,10 @@ test: .venv/.dev
 test-slow: .venv/.dev
 	$(BIN)/pytest -q -n 2 -m slow
 
+# Pages in a real Chromium; without one (Debian: apt-get install chromium) it fails.
+test-browser: .venv/.browser
+	$(BIN)/pytest -q -m browser
+
 # Builds the wheel and runs it in an empty environment, away from the repo (needs the package index).
 test-wheel: .venv/.dev
 	$(BIN)/pytest -q -m wheel
@@ -24,7 +28,7 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-check: lint test test-slow test-wheel
+check: lint test test-slow test-browser test-wheel
 
 # Ratios of times, for docs/benchmarks.md: about 35 minutes of an idle machine.
 bench: .venv/.dev
@@ -46,7 +50,11 @@ docs: .venv/.dev
 	touch $@
 
 .venv/.dev: .venv/.core
-	$(PIP) --editable '.[dev,attack,ray]'
+	$(PIP) --editable '.[dev,attack,ray,report]'
+	touch $@
+
+.venv/.browser: .venv/.dev
+	$(PIP) --editable '.[browser]'
 	touch $@
 
 clean:

@@ -40,6 +40,7 @@ ORDER = [
     "report",
     "sweeps",
     "reproductions",
+    "pages",
     "cli",
 ]
 

@@ -279,20 +279,22 @@ def sweep(
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run directories.")],
-    output: Annotated[Path, typer.Option(help="Base name of the files: .md, .csv, .tex.")] = Path("report"),
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN_OR_SWEEP...", help="Directories of them.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The page; tables and figures go into a folder beside it.")
+    ] = Path("report.html"),
 ) -> None:
-    """Compare finished runs in the columns of the paper, with the paper's rows beside them.
+    """Compare finished runs and sweeps on one page, the paper's rows beside them. Needs lipcert[report].
 
-    Example: lipcert report runs/cifar10-4c3f-cll runs/cifar10-4c3f-gloro
+    Example: lipcert report runs/cifar10-4c3f-cll runs/cifar10-4c3f-gloro -o report.html
     """
-    from lipcert.report.comparison import compare, terminal, write_comparison
-    from lipcert.train.rundir import RunDirectory
+    from lipcert.pages.report import write_report
 
-    titles, cells = compare([RunDirectory(path) for path in runs])
-    _print(terminal(titles, cells))
-    for path in write_comparison(titles, cells, output):
-        print(f"wrote {path}")
+    written = write_report(runs, output)
+    for table in written.tables:
+        _print(table)
+    page, *others = written.paths
+    print(f"wrote {page}, and {len(others)} files in {page.with_suffix('')}")
 
 
 data_app = typer.Typer(help="Data sets on this machine.", no_args_is_help=True)

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from lipcert.report.rows import Row
 
 # Told apart by colour, mark and line, so that a grey print will do.
-_COLOURS = ("#3d69a3", "#b8433f", "#4a9961", "#7d5ba6", "#777777")
+COLOURS = ("#3d69a3", "#b8433f", "#4a9961", "#7d5ba6", "#c17d1a", "#3a9aa5", "#777777")
 _MARKS = ("o", "s", "^", "D", "v")
 
 
@@ -56,7 +56,7 @@ def curves(rows: Sequence[Row], axis: Axis, panels: Sequence[Panel], note: str, 
 def _draw(axes: Axes, rows: Sequence[Row], axis: Axis, panel: Panel) -> None:
     scale = 100 if panel.percent else 1
     lines = [(series, column) for column in panel.columns for series in _series(rows)]
-    for (series, column), colour, mark in zip(lines, _cycle(_COLOURS), _cycle(_MARKS), strict=False):
+    for (series, column), colour, mark in zip(lines, _cycle(COLOURS), _cycle(_MARKS), strict=False):
         points = spread(rows, series, column)
         if not points:
             continue
@@ -66,7 +66,7 @@ def _draw(axes: Axes, rows: Sequence[Row], axis: Axis, panel: Panel) -> None:
         label = " ".join(filter(None, (series, _short(column) if len(panel.columns) > 1 else "")))
         look: dict[str, Any] = {"color": colour, "marker": mark, "markersize": 4, "capsize": 2}
         axes.errorbar(x, mean, yerr=error, label=label or None, **look)
-    for (name, values), colour in zip(panel.beside.items(), _cycle(_COLOURS), strict=False):
+    for (name, values), colour in zip(panel.beside.items(), _cycle(COLOURS), strict=False):
         across, up = zip(*values, strict=True)
         axes.plot(across, up, linestyle="--", linewidth=1, color=colour, label=name, alpha=0.7)
     axes.set(xlabel=axis.title, ylabel=panel.title)

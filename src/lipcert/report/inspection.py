@@ -51,7 +51,7 @@ def inspection_table(model: nn.Module, input_shape: Sequence[int], effort: Effor
             layer.path,
             layer.kind,
             "×".join(map(str, layer.shape)),
-            f"{_estimate(step):.6g}",
+            f"{estimate_of(step):.6g}",
             f"{layer.upper:.6g}",
             layer.prover,
             f"{layer.seconds:.2f}",
@@ -60,7 +60,8 @@ def inspection_table(model: nn.Module, input_shape: Sequence[int], effort: Effor
 
 
 @torch.no_grad()
-def _estimate(step: Step) -> float:
+def estimate_of(step: Step) -> float:
+    """The constant of a layer from below."""
     vector = None
     if step.rule.has_vector:
         like = next(step.module.parameters())

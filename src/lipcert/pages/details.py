@@ -1,0 +1,145 @@
+"""What the page says of one run: its certificate, its layers, its images, how to make it again."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from lipcert.bounds.graph import trace
+from lipcert.data import Dataset
+from lipcert.errors import LipcertError
+from lipcert.models.files import load
+from lipcert.pages.sources import Finished
+from lipcert.report.inspection import estimate_of
+from lipcert.report.rows import fraction
+
+# Images of a row.
+_SHOWN = 10
+
+# Runs of which the page tells everything; of more it has the tables and curves.
+MANY = 12
+
+
+def details_of(run: Finished) -> dict[str, Any]:
+    """Everything the template shows of a run."""
+    return {
+        "name": run.name,
+        "claim": run.recipe.claim,
+        "certificate": certificate_of(run),
+        "layers": layers_of(run),
+        "whole": whole_of(run),
+        "images": images_of(run),
+        "environment": run.certificate["environment"],
+        "recipe": run.run.recipe.read_text(),
+        "command": f"lipcert train {run.run.path}/recipe.yaml --output again",
+        "verify": f"lipcert verify {run.run.path} --data DATA",
+    }
+
+
+def certificate_of(run: Finished) -> dict[str, Any]:
+    """What was proved, about what."""
+    found = run.certificate
+    splits = [
+        {
+            "name": name,
+            "samples": split["samples"],
+            "sha256": split["sha256"],
+            "rows": [
+                {
+                    "radius": "clean" if row["radius"] == 0 else fraction(row["radius"]),
+                    "value": f"{100 * row['value']:.2f}",
+                    "interval": " … ".join(f"{100 * end:.2f}" for end in row["interval"]),
+                    "count": f"{row['count']:,}",
+                }
+                for row in [split["clean"], *split["certified"]]
+            ],
+        }
+        for name, split in found["splits"].items()
+    ]
+    keys = ("rounding", "effort", "model_sha256", "k_f", "k_hf")
+    return {"splits": splits, **{key: found[key] for key in keys}}
+
+
+def layers_of(run: Finished) -> list[dict[str, str]]:
+    """Every layer: from below by a vector that it stretches so much, from above by proof."""
+    below = _from_below(run)
+    return [
+        {
+            "path": layer["path"],
+            "kind": layer["kind"],
+            "shape": "×".join(map(str, layer["shape"])),
+            "lower": "–" if lower is None else f"{lower:.6g}",
+            "upper": f"{layer['upper']:.6g}",
+            "prover": layer["prover"],
+        }
+        for layer, lower in zip(run.certificate["layers"], below, strict=True)
+    ]
+
+
+def _from_below(run: Finished) -> Sequence[float | None]:
+    layers = run.certificate["layers"]
+    try:
+        steps = trace(load(run.run.path).double(), layers_input(run)).steps
+    except LipcertError:  # a model that is no longer what the certificate speaks of has no estimates
+        return [None] * len(layers)
+    by_path = {step.path: step for step in steps}
+    return [estimate_of(by_path[layer["path"]]) if layer["path"] in by_path else None for layer in layers]
+
+
+def layers_input(run: Finished) -> tuple[int, ...]:
+    """The shape of an input."""
+    from lipcert.models.files import model_file, read_card
+
+    return read_card(model_file(str(run.run.path))).input_shape
+
+
+def whole_of(run: Finished) -> dict[str, str]:
+    """K_f from below by two points, as estimated in training, and as proved."""
+    witnessed = run.run.path / "tightness.json"
+    lower = json.loads(witnessed.read_text())["lower"] if witnessed.is_file() else None
+    last = run.run.last_metrics() or {}
+    estimate = last.get("k_f_converged", last.get("k_f"))
+    values = {"lower": lower, "estimate": estimate, "upper": run.certificate["k_f"]}
+    return {name: "–" if value is None else f"{value:.6g}" for name, value in values.items()}
+
+
+def images_of(run: Finished) -> list[dict[str, Any]]:
+    """The right predictions with the largest and those with the smallest radii; none for points."""
+    try:
+        data = run.recipe.make_data(run.split)  # type: ignore[arg-type]
+    except LipcertError:  # not on this machine
+        return []
+    if data.x.ndim != 4 or data.x.dtype != torch.uint8:
+        return []
+    found = run.samples
+    right = (found["prediction"] == found["label"]).nonzero().flatten()
+    order = right[found["radius"][right].argsort(descending=True)]
+    rows = {"most robust": order[:_SHOWN], "least robust": order[-_SHOWN:].flip(0)}
+    return [
+        {"title": title, "cards": [_card(data, found, int(i)) for i in chosen]}
+        for title, chosen in rows.items()
+    ]
+
+
+def _card(data: Dataset, found: dict[str, Tensor], i: int) -> dict[str, str]:
+    return {
+        "source": _png(data.x[i]),
+        "label": data.classes[int(found["label"][i])],
+        "radius": f"{float(found['radius'][i]):.3g}",
+        "rival": data.classes[int(found["rival"][i])],
+    }
+
+
+def _png(image: Tensor) -> str:
+    """As the page holds it."""
+    pixels = image.permute(1, 2, 0).numpy()
+    file = io.BytesIO()
+    Image.fromarray(pixels if pixels.shape[2] == 3 else pixels[..., 0]).save(file, format="PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

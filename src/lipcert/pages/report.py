@@ -1,0 +1,146 @@
+"""`lipcert report`: one page without a network, and every table and figure of it as files."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, select_autoescape
+from rich.table import Table
+
+from lipcert.atomic import write_atomically
+from lipcert.environment import environment
+from lipcert.errors import InputError
+from lipcert.pages.charts import Chart, radius_chart, sweep_charts, training_charts
+from lipcert.pages.details import MANY, details_of
+from lipcert.pages.print import print_charts
+from lipcert.pages.sources import Sources, find_sources
+from lipcert.report.comparison import compare, terminal, write_comparison
+from lipcert.sweeps.findings import best_of, cell, over_seeds, rows_of, summary_table
+from lipcert.sweeps.grid import FILE, Sweep
+
+
+@dataclass(frozen=True)
+class Written:
+    """What to print, and what was written."""
+
+    tables: list[Table]
+    paths: list[Path]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A table of the page."""
+
+    name: str  # of its files
+    title: str
+    titles: list[str]
+    rows: list[list[str]]
+    note: str = ""
+
+
+def write_report(paths: Sequence[Path], output: Path) -> Written:
+    """OUTPUT.html, and beside it a folder of its name with the tables and figures."""
+    base = output.with_suffix("") if output.suffix == ".html" else output
+    sources = find_sources(paths)
+    charts = [radius_chart(sources.everything), *training_charts(sources.everything)]
+    sweeps = [(sweep, _sweep_cells(sweep), sweep_charts(sweep)) for sweep in sources.sweeps]
+    compared = _compared(sources)
+    library = _plotly()
+    page = _page(sources, compared, charts, sweeps, library)
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        place = base.with_name(base.name + ".html")
+        write_atomically(place, page.encode())
+        written = [place]
+        for cells in [*compared, *(cells for _, cells, _ in sweeps)]:
+            written += write_comparison(cells.titles, cells.rows, base / cells.name)
+        written += print_charts([*charts, *(c for _, _, more in sweeps for c in more)], base)
+    except OSError as error:
+        raise InputError(f"{output}: cannot be written ({error.strerror})") from None
+    return Written(_terminal(sources), written)
+
+
+def _compared(sources: Sources) -> list[Cells]:
+    """Runs named one by one, with the paper's rows."""
+    if not sources.runs:
+        return []
+    titles, rows = compare([run.run for run in sources.runs])
+    note = (
+        "Accuracies in percent, on the test split, with proved bounds; the paper's rows are those it prints."
+    )
+    return [Cells("comparison", "Comparison", titles, rows, note)]
+
+
+def _sweep_cells(sweep: Sweep) -> Cells:
+    rows = rows_of(sweep)
+    summary = over_seeds(rows, sweep.keys)
+    titles = list(dict.fromkeys(title for row in summary for title in row))
+    best = best_of(summary)
+    note = (
+        f"{sum(row['status'] == 'finished' for row in rows)} of {len(rows)} trainings are finished; mean ± "
+    )
+    note += "standard deviation over seeds, accuracies in percent."
+    if best is not None:
+        chosen = ", ".join(f"{key} = {best[key]}" for key in sweep.keys if key in best)
+        note += f" Best by validation: {chosen}." if chosen else ""
+    cells = [[cell(title, row.get(title)) for title in titles] for row in summary]
+    return Cells(f"sweep-{sweep.output.name}", f"Sweep of {sweep.recipe}", titles, cells, note)
+
+
+def _terminal(sources: Sources) -> list[Table]:
+    shown = [terminal(*compare([run.run for run in sources.runs]))] if sources.runs else []
+    for sweep in sources.sweeps:
+        summary = over_seeds(rows_of(sweep), sweep.keys)
+        shown.append(summary_table(summary, best_of(summary)))
+    return shown
+
+
+def _page(
+    sources: Sources,
+    compared: Sequence[Cells],
+    charts: Sequence[Chart],
+    sweeps: Sequence[tuple[Sweep, Cells, list[Chart]]],
+    library: str,
+) -> str:
+    everything = sources.everything
+    detailed = everything if len(everything) <= MANY else sources.runs
+    engine = Environment(autoescape=select_autoescape(default=True))
+    template = engine.from_string((files("lipcert.pages") / "report.html").read_text())
+    all_charts = [*charts, *(chart for _, _, more in sweeps for chart in more)]
+    return template.render(
+        data=everything[0].recipe.data.name,
+        compared=compared,
+        charts=charts,
+        sweeps=[
+            {"cells": cells, "charts": more, "command": _command_of(sweep)} for sweep, cells, more in sweeps
+        ],
+        runs=[details_of(run) for run in detailed],
+        undetailed=len(everything) - len(detailed),
+        environment=environment(),
+        library=library,
+        drawn=_script_json([asdict(chart) for chart in all_charts]),
+    )
+
+
+def _command_of(sweep: Sweep) -> str:
+    return str(json.loads((sweep.output / FILE).read_text())["command"])
+
+
+def _script_json(value: Any) -> str:
+    """JSON that may stand in a script element."""
+    return json.dumps(value).replace("<", "\\u003c")
+
+
+def _plotly() -> str:
+    """The library that draws, to be part of the page."""
+    try:
+        offline = importlib.import_module("plotly.offline")
+    except ImportError:
+        raise InputError("report: Plotly is missing; pip install 'lipcert[report]' brings it") from None
+    return str(offline.get_plotlyjs())

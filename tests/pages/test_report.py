@@ -1,0 +1,144 @@
+"""The report: what it writes, what it refuses, and the page in a real Chromium."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lipcert.data.examples import write_cifar10
+from lipcert.errors import InputError
+from lipcert.pages.report import write_report
+from lipcert.recipes import execute, read_recipe
+from lipcert.sweeps import LocalCrew, complete, lay_out
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two image runs, a point run and a sweep of points."""
+    root = tmp_path_factory.mktemp("report")
+    images = write_cifar10(root / "data")["root"]
+    few = ["train.batch_size=16", f"data.root={images}", "train.validate_every=1"]
+    for loss in ("cll", "gloro"):
+        execute(read_recipe(f"cifar10-4c3f-{loss}", "smoke", [*few, "train.epochs=2"]), root / loss)
+    sweep = lay_out("moons-cll", "smoke", [], ["loss.eps=0.1,0.15,0.2", "seed=1,2"], root / "sweep")
+    sweep.write("lipcert sweep moons-cll")
+    complete([trial for trial, _ in sweep.trials], LocalCrew(1))
+    return root
+
+
+def test_tables_and_figures_are_files_too(place: Path, tmp_path: Path) -> None:
+    written = write_report([place / "cll", place / "gloro"], tmp_path / "report.html")
+    assert written.paths[0] == tmp_path / "report.html"
+    names = {path.name for path in written.paths}
+    assert {"comparison.md", "comparison.csv", "comparison.tex", "radius.pdf", "radius.svg"} <= names
+    with (tmp_path / "report" / "comparison.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["source"] for row in rows] == ["cll", "paper", "gloro", "paper"]
+    page = (tmp_path / "report.html").read_text()
+    before_the_library = page.partition("<script>")[0]
+    assert "http:" not in before_the_library
+    assert "https:" not in before_the_library
+    certificate = json.loads((place / "cll" / "certificate.json").read_text())
+    assert certificate["model_sha256"] in page
+    assert "most robust" in page.lower()
+
+
+def test_a_sweep_has_a_summary_and_curves_with_bars(place: Path, tmp_path: Path) -> None:
+    written = write_report([place / "sweep"], tmp_path / "out")
+    names = {path.name for path in written.paths}
+    assert {"sweep-sweep.csv", "sweep-loss-eps-accuracy.pdf", "sweep-loss-eps-constant.svg"} <= names
+    page = (tmp_path / "out.html").read_text()
+    assert "6 of 6 trainings are finished" in page
+    charts = json.loads(page.split('id="charts">')[1].split("</script>")[0])
+    accuracy = next(chart for chart in charts if chart["name"] == "sweep-loss-eps-accuracy")
+    assert accuracy["lines"][0]["x"] == [0.1, 0.15, 0.2]
+    assert any(value > 0 for line in accuracy["lines"] for value in line["spread"])
+
+
+def test_what_cannot_be_reported_is_named(place: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+
+    def refused(*paths: Path) -> str:
+        with pytest.raises(InputError) as error:
+            write_report(paths, out)
+        assert not out.exists()
+        return str(error.value)
+
+    assert "no such directory" in refused(tmp_path / "nowhere")
+    assert "neither a run" in refused(tmp_path)
+    half = tmp_path / "half"
+    shutil.copytree(place / "cll", half)
+    (half / "certificate.json").unlink()
+    assert "is the run finished?" in refused(half)
+    (half / "certificate.json").write_text('{"form')
+    assert "not JSON" in refused(half)
+    assert "one table takes one data set" in refused(place / "cll", place / "sweep")
+    assert "named twice" in refused(place / "cll", place / "cll")
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "sweep.json").write_text("{")
+    assert "cannot be read as a sweep" in refused(broken)
+
+
+@pytest.fixture(scope="module")
+def browser_page() -> Iterator[Page]:
+    from playwright.sync_api import sync_playwright
+
+    chromium = shutil.which("chromium")
+    assert chromium is not None, "these tests need Chromium (Debian: apt-get install chromium)"
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser.new_page()
+        browser.close()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_works_in_a_browser(width: int, browser_page: Page, place: Path, tmp_path: Path) -> None:
+    page, complaints, asked = browser_page, [], []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("request", lambda request: asked.append(request.url))
+    written = write_report([place / "cll", place / "gloro"], tmp_path / "report.html")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(written.paths[0].as_uri())
+    page.wait_for_selector(".chart .plot-container")
+    assert not complaints
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+    # No part of the page is wider than the window; wide tables scroll in their own box.
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+    heading = page.locator("table.sortable th button", has_text="clean").first
+    rows = "[...document.querySelector('table.sortable').tBodies[0].rows]"
+    column = f"{rows}.map(row => parseFloat(row.cells[5].textContent))"
+    heading.click()
+    falling = page.evaluate(column)
+    heading.click()
+    assert falling == sorted(falling, reverse=True)
+    assert page.evaluate(column) == sorted(falling)
+
+    chart = page.locator("#radius .nsewdrag").first
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box is not None
+    for share in (0.1, 0.3, 0.5):  # somewhere along the curves
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + 0.97 * box["height"], steps=5)
+        page.wait_for_timeout(200)
+        if page.locator("#radius .hovertext").count():
+            break
+    assert page.locator("#radius .hovertext").count() > 0
+
+    page.locator("details > summary").first.click()
+    assert page.locator("details figure img").first.is_visible()
+    assert page.locator("details", has_text="at most, proved").first.is_visible()
+    assert not complaints
