@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ class RayCrew:
             raise InputError("--backend ray: Ray is missing; pip install 'lipcert[ray]' brings it") from None
         if size is not None and size < 1:
             raise InputError(f"--jobs: expected at least 1, got {size}")
+        _check_answers(address)
         self._ray = ray
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what it will do by default
         options: dict[str, Any] = {"num_cpus": size} if address is None and size else {}
@@ -82,6 +84,17 @@ class RayCrew:
             return Outcome(job, f"its process died {_LIVES + 1} times")
         except self._ray.exceptions.RayError as error:
             return Outcome(job, str(error).strip().splitlines()[-1])
+
+
+def _check_answers(address: str | None) -> None:
+    """Ray itself waits for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not (host and colon and port.isdecimal()):
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"--address {address}: nobody answers ({error})") from None
 
 
 def _carry_out(work: dict[str, dict[str, Any]], folder: str) -> str | None:
