@@ -14,7 +14,7 @@ from timing import interleaved, print_ratios
 
 from lipcert.recipes import read_recipe
 from lipcert.recipes.execution import build
-from lipcert.reproduce import REPRODUCTIONS
+from lipcert.reproductions import REPRODUCTIONS
 from lipcert.train import Hardware, RunDirectory
 from lipcert.train.stack import Stack
 from lipcert.train.training import Training
@@ -48,7 +48,7 @@ def eight(recipes: Sequence[str]) -> Callable[[], None]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    figure = REPRODUCTIONS["moons"].recipes
+    figure = [variant.recipe for variant in REPRODUCTIONS["moons"].variants]
     works = {
         "plain": plain_step(),
         "moons-ce": lipcert_step("moons-ce"),
