@@ -75,7 +75,7 @@ def test_a_stack_leaves_the_runs_that_single_trainings_leave(cli) -> None:
     [
         (["--stack", "seed"], "expected KEY=VALUES"),
         (["--stack", "seed="], "expected KEY=VALUES"),
-        (["--stack", "seed=1,1"], "moons-cll-seed1 comes twice"),
+        (["--stack", "seed=1,1"], "seed has a value twice"),
         (["--stack", "seed=one"], "seed"),
         (["--stack", "optimizer.lr=0.1,0.2"], "differ in optimizer"),
         (["--stack", "model.widths=1"], "widths"),
