@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lipcert.report.curves import curve_cells
 from lipcert.report.tables import markdown_table
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +35,8 @@ def table(name: str, condition: str) -> str:
     results = json.loads((ROOT / "results" / f"{name}.json").read_text())
     if "table" in results:
         return plain_table(results)
+    if "claims" in condition.split():
+        return claims_table(results)
     wanted = dict(part.split("=") for part in condition.split())
     rows = [row for row in results["rows"] if all(str(row[k]) == v for k, v in wanted.items())]
     machines = sorted({row["environment"]["machine"] for row in rows})
@@ -43,13 +46,30 @@ def table(name: str, condition: str) -> str:
         f"`{results['command']}`: {results['epochs']} epochs, seed {seeds}, {'; '.join(machines)}, "
         f"one thread a run, {results['date']}, commit {', '.join(commits)}."
     )
+    if any(row.get("x") is not None or row.get("series") for row in rows):
+        return f"{lines_of(*curve_cells(rows))}\n\nMeans with the least and the most of the seeds. {source}\n"
     return f"{markdown_table(rows)}\n\n{source}\n"
+
+
+def claims_table(results: dict[str, Any]) -> str:
+    """What the paper says, what was found, whether it holds."""
+    titles = ["claim of the paper", "paper", "here", "holds"]
+    cells = [
+        [claim["claim"], claim["paper"], claim["here"], "yes" if claim["holds"] else "**no**"]
+        for claim in results["claims"]
+    ]
+    return f"{lines_of(titles, cells)}\n"
+
+
+def lines_of(titles: list[str], cells: list[list[str]]) -> str:
+    """Markdown."""
+    lines = [titles, ["---"] * len(titles), *cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def plain_table(results: dict[str, Any]) -> str:
     """Titles and cells as they are, and where they come from."""
-    lines = [results["titles"], ["---"] * len(results["titles"]), *results["table"]]
-    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    text = lines_of(results["titles"], results["table"])
     made = results["environment"]
     source = f"`{results['command']}`, {made['machine']}, {results['date']}, commit {made['commit']}"
     return f"{text}\n\n{source}: {results['note']}.\n"

@@ -40,6 +40,7 @@ def test_tables_and_figures_are_files_too(place: Path, tmp_path: Path) -> None:
     assert written.paths[0] == tmp_path / "report.html"
     names = {path.name for path in written.paths}
     assert {"comparison.md", "comparison.csv", "comparison.tex", "radius.pdf", "radius.svg"} <= names
+    assert {"cll-layers.csv", "gloro-certificate.tex"} <= names
     with (tmp_path / "report" / "comparison.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["source"] for row in rows] == ["cll", "paper", "gloro", "paper"]

@@ -104,3 +104,11 @@ def test_balanced_weights_have_mean_one() -> None:
     weights = plan.class_weights()
     assert weights is not None
     torch.testing.assert_close(weights[plan.train.y].mean(), torch.ones(()).double())
+
+
+def test_latex_needs_no_editing(tmp_path: Path) -> None:
+    write_comparison(["K_f", "±"], [["50 % & more", "1 ± 2"], [r"a\b", "–"]], tmp_path / "t")
+    text = (tmp_path / "t.tex").read_text()
+    assert r"K\_f & $\pm$ \\" in text
+    assert r"50 \% \& more & 1 $\pm$ 2 \\" in text
+    assert r"a\textbackslash{}b & -- \\" in text

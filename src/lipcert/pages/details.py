@@ -35,7 +35,7 @@ def details_of(run: Finished) -> dict[str, Any]:
         "certificate": certificate_of(run),
         "layers": layers_of(run),
         "whole": whole_of(run),
-        "images": images_of(run),
+        **images_of(run),
         "environment": run.certificate["environment"],
         "recipe": run.run.recipe.read_text(),
         "command": f"lipcert train {run.run.path}/recipe.yaml --output again",
@@ -110,22 +110,20 @@ def whole_of(run: Finished) -> dict[str, str]:
     return {name: "–" if value is None else f"{value:.6g}" for name, value in values.items()}
 
 
-def images_of(run: Finished) -> list[dict[str, Any]]:
+def images_of(run: Finished) -> dict[str, Any]:
     """The right predictions with the largest and those with the smallest radii; none for points."""
     try:
         data = run.recipe.make_data(run.split)  # type: ignore[arg-type]
-    except LipcertError:  # not on this machine
-        return []
+    except LipcertError as error:
+        return {"images": [], "no_images": str(error)}
     if data.x.ndim != 4 or data.x.dtype != torch.uint8:
-        return []
+        return {"images": [], "no_images": ""}
     found = run.samples
     right = (found["prediction"] == found["label"]).nonzero().flatten()
     order = right[found["radius"][right].argsort(descending=True)]
     rows = {"most robust": order[:_SHOWN], "least robust": order[-_SHOWN:].flip(0)}
-    return [
-        {"title": title, "cards": [_card(data, found, int(i)) for i in chosen]}
-        for title, chosen in rows.items()
-    ]
+    cards = {title: [_card(data, found, int(i)) for i in chosen] for title, chosen in rows.items()}
+    return {"images": [{"title": title, "cards": c} for title, c in cards.items()], "no_images": ""}
 
 
 def _card(data: Dataset, found: dict[str, Tensor], i: int) -> dict[str, str]:

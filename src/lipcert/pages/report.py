@@ -52,13 +52,16 @@ def write_report(paths: Sequence[Path], output: Path) -> Written:
     sweeps = [(sweep, _sweep_cells(sweep), sweep_charts(sweep)) for sweep in sources.sweeps]
     compared = _compared(sources)
     library = _plotly()
-    page = _page(sources, compared, charts, sweeps, library)
+    everything = sources.everything
+    runs = [details_of(run) for run in (everything if len(everything) <= MANY else sources.runs)]
+    page = _page(sources, runs, compared, charts, sweeps, library)
     try:
         base.mkdir(parents=True, exist_ok=True)
         place = base.with_name(base.name + ".html")
         write_atomically(place, page.encode())
         written = [place]
-        for cells in [*compared, *(cells for _, cells, _ in sweeps)]:
+        own = [cells for run in runs for cells in _run_cells(run)]
+        for cells in [*compared, *(cells for _, cells, _ in sweeps), *own]:
             written += write_comparison(cells.titles, cells.rows, base / cells.name)
         written += print_charts([*charts, *(c for _, _, more in sweeps for c in more)], base)
     except OSError as error:
@@ -93,6 +96,27 @@ def _sweep_cells(sweep: Sweep) -> Cells:
     return Cells(f"sweep-{sweep.output.name}", f"Sweep of {sweep.recipe}", titles, cells, note)
 
 
+def _run_cells(run: dict[str, Any]) -> list[Cells]:
+    """The certificate and the layers of a run."""
+    certified = [
+        [split["name"], row["radius"], row["value"], row["interval"], row["count"]]
+        for split in run["certificate"]["splits"]
+        for row in split["rows"]
+    ]
+    layers = [list(layer.values()) for layer in run["layers"]]
+    name = run["name"].replace("/", "-")
+    titles = ["split", "radius", "certified [%]", "95 % interval", "count"]
+    return [
+        Cells(f"{name}-certificate", "Certificate", titles, certified),
+        Cells(
+            f"{name}-layers",
+            "Layer by layer",
+            ["layer", "type", "output", "at least", "at most", "prover"],
+            layers,
+        ),
+    ]
+
+
 def _terminal(sources: Sources) -> list[Table]:
     shown = [terminal(*compare([run.run for run in sources.runs]))] if sources.runs else []
     for sweep in sources.sweeps:
@@ -103,13 +127,13 @@ def _terminal(sources: Sources) -> list[Table]:
 
 def _page(
     sources: Sources,
+    runs: Sequence[dict[str, Any]],
     compared: Sequence[Cells],
     charts: Sequence[Chart],
     sweeps: Sequence[tuple[Sweep, Cells, list[Chart]]],
     library: str,
 ) -> str:
     everything = sources.everything
-    detailed = everything if len(everything) <= MANY else sources.runs
     engine = Environment(autoescape=select_autoescape(default=True))
     template = engine.from_string((files("lipcert.pages") / "report.html").read_text())
     all_charts = [*charts, *(chart for _, _, more in sweeps for chart in more)]
@@ -120,8 +144,8 @@ def _page(
         sweeps=[
             {"cells": cells, "charts": more, "command": _command_of(sweep)} for sweep, cells, more in sweeps
         ],
-        runs=[details_of(run) for run in detailed],
-        undetailed=len(everything) - len(detailed),
+        runs=runs,
+        undetailed=len(everything) - len(runs),
         environment=environment(),
         library=library,
         drawn=_script_json([asdict(chart) for chart in all_charts]),

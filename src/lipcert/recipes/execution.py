@@ -17,7 +17,7 @@ from lipcert.certificate_file import certify_data, describe
 from lipcert.certified_samples import save_certificates
 from lipcert.data import Dataset
 from lipcert.data.base import Split
-from lipcert.errors import InputError
+from lipcert.errors import InputError, TrainingError
 from lipcert.models import ModelCard, save
 from lipcert.recipes.schema import Recipe, within
 from lipcert.recipes.tightness import measure
@@ -89,10 +89,19 @@ def execute_stack(
             run = missing[index]
             _conclude(runs[run], *built[run], run, seconds, fabric)
 
-        fit_stack([built[run][0] for run in missing], missing, fabric, conclude)
-    for run, recipe in runs.items():
-        _measure_tightness(recipe, run, fabric)
+        try:
+            fit_stack([built[run][0] for run in missing], missing, fabric, conclude)
+        except TrainingError:  # of one; the others are finished
+            _measure_all(runs, fabric)
+            raise
+    _measure_all(runs, fabric)
     return list(runs)
+
+
+def _measure_all(runs: Mapping[RunDirectory, Recipe], fabric: Fabric) -> None:
+    for run, recipe in runs.items():
+        if run.certificate.exists():
+            _measure_tightness(recipe, run, fabric)
 
 
 def build(recipe: Recipe, data: dict[str, Dataset] | None = None) -> tuple[Plan, ModelCard]:

@@ -159,11 +159,31 @@ def write_comparison(titles: list[str], cells: list[list[str]], base: Path) -> l
     return written
 
 
+_LATEX = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "_%&#${}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "–": "--",
+        "…": r"\dots{}",
+        "×": r"$\times$",
+        "±": r"$\pm$",
+        "≤": r"$\leq$",
+        "ε": r"$\varepsilon$",
+        "λ": r"$\lambda$",
+        "δ": r"$\delta$",
+        "γ": r"$\gamma$",
+        "σ": r"$\sigma$",
+    }
+)
+
+
 def _latex(titles: list[str], cells: list[list[str]]) -> str:
     """A booktabs table."""
 
     def line(row: Sequence[str]) -> str:
-        return " & ".join(cell.replace("_", r"\_").replace("–", "--") for cell in row) + r" \\"
+        return " & ".join(cell.translate(_LATEX) for cell in row) + r" \\"
 
     columns = "lll" + "r" * (len(titles) - 3)
     body = "\n".join(line(row) for row in cells)

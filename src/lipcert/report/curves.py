@@ -86,6 +86,28 @@ def spread(rows: Sequence[Row], series: str, column: str) -> list[tuple[float, f
     return [(x, min(v), sum(v) / len(v), max(v)) for x, v in sorted(found.items())]
 
 
+def curve_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Titles and cells: a line for every x of every series, means with the range of the seeds."""
+    known = [c for c in _COLUMNS if any(row.get(c) is not None for row in rows)]
+    lines = dict.fromkeys((row["series"], row["x"]) for row in rows)
+    named = any(series for series, _ in lines)
+    cells = []
+    for series, x in lines:
+        here = [row for row in rows if (row["series"], row["x"]) == (series, x)]
+        numbers = [_with_spread([row[c] for row in here if row.get(c) is not None], c) for c in known]
+        cells.append([*([series] if named else []), "–" if x is None else f"{x:g}", *numbers])
+    return [*(["series"] if named else []), "x", *(_short(c) for c in known)], cells
+
+
+_COLUMNS = ("test clean", "test CRA at ε", "test CRA 36/255", "test CRA 108/255", "K_f", "K_hf", "tightness")
+
+
+def _with_spread(values: Sequence[float], column: str) -> str:
+    scale = 1 if column in ("K_f", "K_hf") else 100
+    low, mean, high = (scale * v for v in (min(values), sum(values) / len(values), max(values)))
+    return f"{mean:.1f} ({low:.1f} … {high:.1f})" if len(values) > 1 else f"{mean:.1f}"
+
+
 def save_figure(figure: Figure, base: Path) -> list[Path]:
     """For screens, for pages and for print."""
     written = [base.with_name(base.name + suffix) for suffix in (".png", ".svg", ".pdf")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lipcert.errors import InterruptedRunError, LipcertError
-from lipcert.sweeps.crew import Crew
+from lipcert.sweeps.crew import Crew, Outcome
 from lipcert.sweeps.trial import Trial, check_trials, jobs_of
 from lipcert.sweeps.watch import Watch
 from lipcert.train.interrupt import Interrupt
@@ -30,9 +30,7 @@ def run_trials(trials: Sequence[Trial], crew: Crew, overwrite: bool = False) -> 
             while left:
                 for outcome in crew.ended(_PAUSE):
                     left -= 1
-                    # Of a stack some may be done although another failed.
-                    lost = [trial for trial in outcome.job if not trial.is_finished()]
-                    failures |= dict.fromkeys(lost, outcome.complaint or "left no certificate")
+                    failures |= _failed(outcome)
                     watch.ended(outcome.job, failures)
                 watch.look()
                 if interrupt.requested:
@@ -44,6 +42,14 @@ def run_trials(trials: Sequence[Trial], crew: Crew, overwrite: bool = False) -> 
             crew.stop()
             raise
     return failures
+
+
+def _failed(outcome: Outcome) -> dict[Trial, str]:
+    """Of a stack some may be done although another failed."""
+    lost = [trial for trial in outcome.job if not trial.is_finished()]
+    if outcome.complaint is not None:
+        return dict.fromkeys(lost or outcome.job, outcome.complaint)
+    return dict.fromkeys(lost, "left no certificate")
 
 
 def complete(trials: Sequence[Trial], crew: Crew, overwrite: bool = False) -> None:

@@ -19,6 +19,7 @@ from lipcert.errors import LipcertError, exit_status
 from lipcert.recipes import Recipe, execute, execute_stack
 from lipcert.report.evaluation import write_evaluation
 from lipcert.train.hardware import Hardware
+from lipcert.train.rundir import RunDirectory
 
 # Resolved recipes by the directories they go to.
 Work = Mapping[str, dict[str, Any]]
@@ -28,12 +29,16 @@ def carry_out(work: Work, accelerator: str = "auto") -> None:
     """Train, certify, draw; what was begun goes on."""
     recipes = {Path(path): Recipe.model_validate(tree) for path, tree in work.items()}
     hardware = Hardware(accelerator)
-    if len(recipes) > 1:
-        runs = execute_stack(recipes, resume=True, hardware=hardware)
-    else:
-        runs = [execute(recipe, path, resume=True, hardware=hardware) for path, recipe in recipes.items()]
-    for run in runs:
-        write_evaluation(run)
+    try:
+        if len(recipes) > 1:
+            execute_stack(recipes, resume=True, hardware=hardware)
+        else:
+            ((path, recipe),) = recipes.items()
+            execute(recipe, path, resume=True, hardware=hardware)
+    finally:  # one of a stack may fail when others are finished
+        for run in map(RunDirectory, recipes):
+            if run.certificate.is_file():
+                write_evaluation(run)
 
 
 def main() -> None:
