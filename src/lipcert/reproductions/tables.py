@@ -123,6 +123,10 @@ def _printed_cells() -> Printed:
 _SOC = published()["figures"]["soc_gamma_tiny_imagenet_lipconv10"]
 
 
+def _gammas() -> tuple[Variant, ...]:
+    return tuple(Variant("tiny-lipconv10-soc", (f"loss.gamma={g}",), g, "SOC") for g in _SOC["gamma"])
+
+
 def _printed_gammas() -> Printed:
     columns = zip(_SOC["gamma"], _SOC["clean"], _SOC["cra_36"], strict=True)
     return {("SOC", gamma): {"clean": clean, "CRA 36/255": cra} for gamma, clean, cra in columns}
@@ -134,18 +138,21 @@ REPRODUCTIONS = (
         "Table 1: Tiny-ImageNet, rivals and CLL",
         _rows(*TINY),
         _compared,
+        {"smoke": Reduction(variants=_rows(*TINY[1:3]))},
     ),
     Reproduction(
         "table-cifar10",
         "Table 2, CIFAR-10: rivals and CLL",
         _rows(*CIFAR10),
         _compared,
+        {"smoke": Reduction(variants=_rows(*CIFAR10[1:3]))},
     ),
     Reproduction(
         "table-cifar100",
         "Table 2, CIFAR-100: rivals and CLL",
         _rows(*CIFAR100),
         _compared,
+        {"smoke": Reduction(variants=_rows(*CIFAR100[1:3]))},
     ),
     Reproduction(
         "table-seeds",
@@ -173,8 +180,8 @@ REPRODUCTIONS = (
     Reproduction(
         "table-soc-gamma",
         "SOC's reward of certificates γ = 0.05 … 0.4, LipConv-10 on Tiny-ImageNet",
-        tuple(Variant("tiny-lipconv10-soc", (f"loss.gamma={g}",), g, "SOC") for g in _SOC["gamma"]),
+        _gammas(),
         partial(_beside, "γ", _printed_gammas()),
-        {"cpu": Reduction(seeds=(1, 2))},
+        {"cpu": Reduction(seeds=(1, 2)), "smoke": Reduction(variants=_gammas()[:2])},
     ),
 )
