@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
+
+from lipcert.cli import main
 
 torch.set_num_threads(1)
 settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -22,3 +27,20 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True)
 def _same_start() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def cli(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., tuple[int, str, str]]:
+    """Exit status, stdout and stderr of a command, in this process and an empty directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["lipcert", *arguments])
+        with pytest.raises(SystemExit) as status:
+            main()
+        said = capsys.readouterr()
+        return int(status.value.code or 0), said.out, said.err
+
+    return run

@@ -10,28 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lipcert.cli import main
 from lipcert.models import load
 
 SMOKE = ["train", "moons-cll", "--budget", "smoke"]
-
-
-def run(
-    *arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> tuple[int, str, str]:
-    """Exit status, stdout and stderr of a command, in this process."""
-    monkeypatch.setattr(sys, "argv", ["lipcert", *arguments])
-    with pytest.raises(SystemExit) as status:
-        main()
-    said = capsys.readouterr()
-    code = status.value.code
-    return (0 if code is None else int(code)), said.out, said.err
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    monkeypatch.chdir(tmp_path)
-    return lambda *arguments: run(*arguments, monkeypatch=monkeypatch, capsys=capsys)
 
 
 def test_help_does_not_wait_for_torch() -> None:

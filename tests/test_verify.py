@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 import torch
 
 from lipcert import InputError
-from lipcert.cli import main
 from lipcert.models import load
 from lipcert.models.files import read_card, save
 from lipcert.recipes import execute, read_recipe
@@ -112,9 +110,7 @@ def test_a_mangled_certificate_is_named(key: str, run: Path, tmp_path: Path) -> 
         verify_file(tmp_path / "mangled.json", str(run), ".")
 
 
-def test_the_command_exits_with_1_if_something_does_not_hold(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_exits_with_1_if_something_does_not_hold(run: Path, cli, tmp_path: Path) -> None:
     claim = json.loads((run / "certificate.json").read_text())
     claim["k_f"] *= 0.5
     (tmp_path / "edited.json").write_text(json.dumps(claim))
@@ -122,11 +118,8 @@ def test_the_command_exits_with_1_if_something_does_not_hold(
         (run / "certificate.json", 0, "everything that was checked holds"),
         (tmp_path / "edited.json", 1, "do NOT hold"),
     ]:
-        monkeypatch.setattr(sys, "argv", ["lipcert", "verify", str(path), str(run)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        assert (end.value.code or 0) == status
-        out = capsys.readouterr().out
+        found, out, _ = cli("verify", str(path), str(run))
+        assert found == status
         assert said in out
         assert "not checked" in out
 

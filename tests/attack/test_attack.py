@@ -196,26 +196,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_command_writes_the_band_and_says_when_a_certificate_breaks(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Path, cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import lipcert.attack.band as band_module
-    from lipcert.cli import main
 
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(band_module.attack, "__defaults__", _without_brendel_bethge(band_module.attack))
-    monkeypatch.setattr(sys, "argv", ["lipcert", "attack", str(run), "--budget", "smoke", "--split", "val"])
-    with pytest.raises(SystemExit) as status:
-        main()
-    assert not status.value.code
-    assert "no certificate broken" in " ".join(capsys.readouterr().out.split())
+    command = ["attack", str(run), "--budget", "smoke", "--split", "val"]
+    status, said, _ = cli(*command)
+    assert status == 0
+    assert "no certificate broken" in " ".join(said.split())
     assert {p.name for p in tmp_path.iterdir()} == {"attack.json", "attack.png"}
 
     real = certificate._product_up
     monkeypatch.setattr(certificate, "_product_up", lambda spread, k: real(spread, k) / 10)
-    with pytest.raises(SystemExit) as status:
-        main()
-    assert status.value.code == 1
-    assert "BROKEN" in capsys.readouterr().out
+    status, said, _ = cli(*command)
+    assert status == 1
+    assert "BROKEN" in said
 
 
 def _without_brendel_bethge(function) -> tuple[object, ...]:  # type: ignore[no-untyped-def]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +14,12 @@ import pytest
 
 from lipcert.data.examples import write_cifar10
 from lipcert.errors import InputError
+from lipcert.pages.charts import radius_chart
 from lipcert.pages.report import write_report
+from lipcert.pages.sources import Finished
 from lipcert.recipes import execute, read_recipe
 from lipcert.sweeps import LocalCrew, complete, lay_out
+from lipcert.train import RunDirectory
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -56,13 +60,30 @@ def test_tables_and_figures_are_files_too(place: Path, tmp_path: Path) -> None:
 def test_a_sweep_has_a_summary_and_curves_with_bars(place: Path, tmp_path: Path) -> None:
     written = write_report([place / "sweep"], tmp_path / "out")
     names = {path.name for path in written.paths}
-    assert {"sweep-sweep.csv", "sweep-loss-eps-accuracy.pdf", "sweep-loss-eps-constant.svg"} <= names
+    assert {"sweep-summary.csv", "sweep-loss-eps-accuracy.pdf", "sweep-loss-eps-constant.svg"} <= names
     page = (tmp_path / "out.html").read_text()
     assert "6 of 6 trainings are finished" in page
     charts = json.loads(page.split('id="charts">')[1].split("</script>")[0])
     accuracy = next(chart for chart in charts if chart["name"] == "sweep-loss-eps-accuracy")
     assert accuracy["lines"][0]["x"] == [0.1, 0.15, 0.2]
     assert any(value > 0 for line in accuracy["lines"] for value in line["spread"])
+
+
+def test_sweeps_of_one_name_do_not_write_over_each_other(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "sweep", tmp_path / "again" / "sweep")
+    written = write_report([place / "sweep", tmp_path / "again" / "sweep"], tmp_path / "out")
+    assert len(set(written.paths)) == len(written.paths)
+    summaries = [path.name for path in written.paths if path.name.endswith("-summary.csv")]
+    assert summaries == [f"{place.name}-sweep-summary.csv", "again-sweep-summary.csv"]
+
+
+def test_radii_without_end_are_drawn(place: Path) -> None:
+    sure = Finished(RunDirectory(place / "cll"), "constant")
+    sure.samples["prediction"].copy_(sure.samples["label"])
+    sure.samples["radius"].fill_(math.inf)
+    chart = radius_chart([sure])
+    assert set(chart.lines[0].y) == {100.0}
+    assert all(math.isfinite(x) for x in chart.lines[0].x)
 
 
 def test_what_cannot_be_reported_is_named(place: Path, tmp_path: Path) -> None:

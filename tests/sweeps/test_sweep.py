@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import csv
-import sys
 from pathlib import Path
 
 import pytest
 
-from lipcert.cli import main
 from lipcert.errors import InputError
 from lipcert.sweeps import lay_out, read_sweep
 from lipcert.sweeps.findings import best_of, over_seeds, rows_of
 
 
-def lipcert(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["lipcert", *arguments])
-    with pytest.raises(SystemExit) as status:
-        main()
-    return int(status.value.code or 0)
-
-
-def test_a_grid_ends_in_one_table_and_the_best(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_grid_ends_in_one_table_and_the_best(cli, tmp_path: Path) -> None:
     out = tmp_path / "sweep"
     grid = ["--over", "loss.eps=0.1,0.15", "--over", "seed=1..2", "--over", "optimizer.lr=1e-3,1e30"]
     command = ["sweep", "moons-cll", "--budget", "smoke", *grid, "--output", str(out), "--jobs", "2"]
-    assert lipcert(monkeypatch, *command) == 1  # a rate of 1e30 fails, the others do not
-    said = capsys.readouterr()
-    assert "4 of 8 failed" in said.err
-    assert "best by validation: loss.eps=" in said.out
+    status, printed, error = cli(*command)
+    assert status == 1  # a rate of 1e30 fails, the others do not
+    assert "4 of 8 failed" in error
+    assert "best by validation: loss.eps=" in printed
     with (out / "sweep.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["status"] == "finished" for row in rows] == [True, False] * 4
@@ -43,7 +32,7 @@ def test_a_grid_ends_in_one_table_and_the_best(
     means = [row["val CRA 0.15"][0] for row in summary]
     assert best_of(summary) is summary[means.index(max(means))]
     before = (out / rows[0]["run"].rpartition("/")[2] / "model.safetensors").stat().st_mtime_ns
-    assert lipcert(monkeypatch, *command) == 1
+    assert cli(*command)[0] == 1
     assert (out / rows[0]["run"].rpartition("/")[2] / "model.safetensors").stat().st_mtime_ns == before
 
 
@@ -63,16 +52,9 @@ def test_a_grid_ends_in_one_table_and_the_best(
         ([], "--over"),
     ],
 )
-def test_bad_input_is_one_line_and_writes_nothing(
-    flags: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert lipcert(monkeypatch, "sweep", "moons-cll", "--budget", "smoke", *flags) == 2
-    error = capsys.readouterr().err
+def test_bad_input_is_one_line_and_writes_nothing(flags: list[str], said: str, cli, tmp_path: Path) -> None:
+    status, _, error = cli("sweep", "moons-cll", "--budget", "smoke", *flags)
+    assert status == 2
     assert said in error
     assert error.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

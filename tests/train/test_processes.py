@@ -14,7 +14,6 @@ from safetensors.torch import load_file
 
 from lipcert.certificate import Certifier
 from lipcert.certificate_file import certify_data
-from lipcert.cli import main
 from lipcert.train import RunDirectory
 from lipcert.train.hardware import is_first_process, started
 from tests.train.program import plan
@@ -122,9 +121,7 @@ def test_a_process_that_dies_ends_the_job_with_its_error(rank: str, tmp_path: Pa
     assert "TypeError: died" in said
 
 
-def test_the_command_line_on_two_devices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_on_two_devices(cli, tmp_path: Path) -> None:
     common = ["moons-cll", "--set", "train.epochs=1", "--set", "train.dtype=float64", "--set", "data.val=501"]
     for devices in ("1", "2"):
         place = str(tmp_path / devices)
@@ -134,10 +131,7 @@ def test_the_command_line_on_two_devices(
     assert max(float((one[k] - two[k]).abs().max()) for k in one) < 1e-9
     # The certificate that two processes counted is what one counts on the same weights.
     again = ["certify", str(tmp_path / "2"), "--split", "val", "--output", str(tmp_path / "again.json")]
-    monkeypatch.setattr(sys, "argv", ["lipcert", *again])
-    with pytest.raises(SystemExit):
-        main()
-    capsys.readouterr()
+    assert cli(*again)[0] == 0
     shared, single = (json.loads((tmp_path / p).read_text()) for p in ("2/certificate.json", "again.json"))
     assert shared["splits"]["val"] == single["splits"]["val"]
 
@@ -154,19 +148,9 @@ def test_the_command_line_on_two_devices(
         (["--accelerator", "quantum"], "quantum"),
     ],
 )
-def test_hardware_that_cannot_be_is_named(
-    arguments: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["lipcert", "train", "moons-cll", "--budget", "smoke", *arguments])
-    with pytest.raises(SystemExit) as status:
-        main()
-    assert status.value.code == 2
-    error = capsys.readouterr().err
+def test_hardware_that_cannot_be_is_named(arguments: list[str], said: str, cli) -> None:
+    status, _, error = cli("train", "moons-cll", "--budget", "smoke", *arguments)
+    assert status == 2
     assert said in error
     assert error.count("\n") == 1
 

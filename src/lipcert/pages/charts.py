@@ -1,4 +1,4 @@
-"""Diagrams as plain data: the page draws them with Plotly, print.py with matplotlib."""
+"""Diagrams as plain data: the page draws them with Plotly, figures.py with matplotlib."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy as np
 
 from lipcert.pages.sources import Finished
 from lipcert.report.rows import Row, fraction
-from lipcert.sweeps.findings import over_seeds, rows_of
-from lipcert.sweeps.grid import Sweep
 
 # Points of an accuracy-radius curve: enough for any screen and print.
 _POINTS = 400
@@ -19,7 +17,7 @@ _POINTS = 400
 
 @dataclass(frozen=True)
 class Line:
-    """Points of one colour; `low` and `high` are how far seeds lie below and above them."""
+    """Points of one colour; `spread` is the standard deviation of the seeds at each."""
 
     name: str
     x: list[float]
@@ -44,13 +42,14 @@ class Chart:
 def radius_chart(runs: Sequence[Finished]) -> Chart:
     """How much is right and certified, at every radius."""
     radii = sorted({radius for run in runs for radius in run.recipe.certify.radii})
-    farthest = max(1.2 * max(radii), *(float(run.robust.quantile(0.995)) for run in runs))
+    robust = {run.name: run.robust.sort().values.numpy() for run in runs}
+    finite = [found[np.isfinite(found)] for found in robust.values()]  # a constant classifier has no end
+    farthest = max([1.2 * max(radii), *(np.quantile(found, 0.995) for found in finite if len(found))])
+    shown = np.linspace(0.0, float(farthest), _POINTS)
     lines = []
-    for run in runs:
-        robust = run.robust.sort().values.numpy()
-        shown = np.linspace(0.0, farthest, _POINTS)
-        left = len(robust) - np.searchsorted(robust, shown, side="right")
-        lines.append(Line(run.name, shown.round(5).tolist(), (100 * left / len(robust)).round(3).tolist()))
+    for name, found in robust.items():
+        left = len(found) - np.searchsorted(found, shown, side="right")
+        lines.append(Line(name, shown.tolist(), (100 * left / len(found)).round(3).tolist()))
     marks = [(radius, fraction(radius)) for radius in radii if radius <= farthest]
     return Chart(
         "radius", "Certified accuracy against radius", "L2 radius", "certified [%]", lines, marks=marks
@@ -81,30 +80,29 @@ def training_charts(runs: Sequence[Finished]) -> list[Chart]:
     return charts
 
 
-def sweep_charts(sweep: Sweep) -> list[Chart]:
+def sweep_charts(name: str, keys: Sequence[str], summary: Sequence[Row]) -> list[Chart]:
     """Accuracies and constants against every key that is a number and takes several values."""
-    summary = over_seeds(rows_of(sweep), sweep.keys)
     return [
         chart
-        for key in sweep.keys
+        for key in keys
         if key != "seed"
         and len({row[key] for row in summary}) > 1
         and all(_is_number(row[key]) for row in summary)
-        for chart in _along(key, summary, [k for k in sweep.keys if k not in (key, "seed")])
+        for chart in _along(name, key, summary, [k for k in keys if k not in (key, "seed")])
     ]
 
 
-def _along(key: str, summary: Sequence[Row], others: Sequence[str]) -> list[Chart]:
+def _along(name: str, key: str, summary: Sequence[Row], others: Sequence[str]) -> list[Chart]:
     titles = dict.fromkeys(t for row in summary for t in row)
     shown = [t for t in titles if t.startswith(("test ", "val ")) or t in ("K_f", "K_hf", "tightness")]
     last = "test " if any(t.startswith("test ") for t in shown) else "val "
     accuracies = [t for t in shown if t.startswith(last)]
     values = [float(row[key]) for row in summary]
     log = min(values) > 0 and max(values) / min(values) > 50
-    slug = key.replace(".", "-")
+    slug = f"{name}-{key.replace('.', '-')}"
     charts = [
         Chart(
-            f"sweep-{slug}-accuracy",
+            f"{slug}-accuracy",
             f"Accuracy against {key}",
             key,
             "accuracy [%]",
@@ -112,7 +110,7 @@ def _along(key: str, summary: Sequence[Row], others: Sequence[str]) -> list[Char
             log_x=log,
         ),
         Chart(
-            f"sweep-{slug}-constant",
+            f"{slug}-constant",
             f"Lipschitz constants against {key}",
             key,
             "constant",
@@ -124,9 +122,7 @@ def _along(key: str, summary: Sequence[Row], others: Sequence[str]) -> list[Char
     if any(row.get("tightness") for row in summary):
         lines = _lines(key, summary, others, ["tightness"], 100.0)
         charts.append(
-            Chart(
-                f"sweep-{slug}-tightness", f"Tightness against {key}", key, "tightness [%]", lines, log_x=log
-            )
+            Chart(f"{slug}-tightness", f"Tightness against {key}", key, "tightness [%]", lines, log_x=log)
         )
     return charts
 

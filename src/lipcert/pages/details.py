@@ -15,13 +15,12 @@ from torch import Tensor
 from lipcert.bounds.graph import trace
 from lipcert.data import Dataset
 from lipcert.errors import LipcertError
-from lipcert.models.files import load
+from lipcert.frozen import frozen_copy
+from lipcert.models.files import load, model_file, read_card
 from lipcert.pages.sources import Finished
+from lipcert.report.evaluation import extremes
 from lipcert.report.inspection import estimate_of
 from lipcert.report.rows import fraction
-
-# Images of a row.
-_SHOWN = 10
 
 # Runs of which the page tells everything; of more it has the tables and curves.
 MANY = 12
@@ -75,7 +74,7 @@ def layers_of(run: Finished) -> list[dict[str, str]]:
             "path": layer["path"],
             "kind": layer["kind"],
             "shape": "×".join(map(str, layer["shape"])),
-            "lower": "–" if lower is None else f"{lower:.6g}",
+            "lower": f"{lower:.6g}",
             "upper": f"{layer['upper']:.6g}",
             "prover": layer["prover"],
         }
@@ -83,21 +82,11 @@ def layers_of(run: Finished) -> list[dict[str, str]]:
     ]
 
 
-def _from_below(run: Finished) -> Sequence[float | None]:
-    layers = run.certificate["layers"]
-    try:
-        steps = trace(load(run.run.path).double(), layers_input(run)).steps
-    except LipcertError:  # a model that is no longer what the certificate speaks of has no estimates
-        return [None] * len(layers)
-    by_path = {step.path: step for step in steps}
-    return [estimate_of(by_path[layer["path"]]) if layer["path"] in by_path else None for layer in layers]
-
-
-def layers_input(run: Finished) -> tuple[int, ...]:
-    """The shape of an input."""
-    from lipcert.models.files import model_file, read_card
-
-    return read_card(model_file(str(run.run.path))).input_shape
+def _from_below(run: Finished) -> Sequence[float]:
+    """Of the network that the certificate speaks of."""
+    shape = read_card(model_file(str(run.run.path))).input_shape
+    features, _ = trace(frozen_copy(load(run.run.path).eval()), shape).split_head()
+    return [estimate_of(step) for step in features.steps]
 
 
 def whole_of(run: Finished) -> dict[str, str]:
@@ -119,10 +108,7 @@ def images_of(run: Finished) -> dict[str, Any]:
     if data.x.ndim != 4 or data.x.dtype != torch.uint8:
         return {"images": [], "no_images": ""}
     found = run.samples
-    right = (found["prediction"] == found["label"]).nonzero().flatten()
-    order = right[found["radius"][right].argsort(descending=True)]
-    rows = {"most robust": order[:_SHOWN], "least robust": order[-_SHOWN:].flip(0)}
-    cards = {title: [_card(data, found, int(i)) for i in chosen] for title, chosen in rows.items()}
+    cards = {title: [_card(data, found, i) for i in rows] for title, rows in extremes(found).items()}
     return {"images": [{"title": title, "cards": c} for title, c in cards.items()], "no_images": ""}
 
 

@@ -18,11 +18,11 @@ from lipcert.environment import environment
 from lipcert.errors import InputError
 from lipcert.pages.charts import Chart, radius_chart, sweep_charts, training_charts
 from lipcert.pages.details import MANY, details_of
-from lipcert.pages.print import print_charts
-from lipcert.pages.sources import Sources, find_sources
+from lipcert.pages.figures import print_charts
+from lipcert.pages.sources import Finished, Sources, Summed, find_sources
 from lipcert.report.comparison import compare, terminal, write_comparison
-from lipcert.sweeps.findings import best_of, cell, over_seeds, rows_of, summary_table
-from lipcert.sweeps.grid import FILE, Sweep
+from lipcert.report.curves import COLOURS
+from lipcert.sweeps.findings import best_of, cell, summary_table
 
 
 @dataclass(frozen=True)
@@ -48,25 +48,32 @@ def write_report(paths: Sequence[Path], output: Path) -> Written:
     """OUTPUT.html, and beside it a folder of its name with the tables and figures."""
     base = output.with_suffix("") if output.suffix == ".html" else output
     sources = find_sources(paths)
-    charts = [radius_chart(sources.everything), *training_charts(sources.everything)]
-    sweeps = [(sweep, _sweep_cells(sweep), sweep_charts(sweep)) for sweep in sources.sweeps]
-    compared = _compared(sources)
     library = _plotly()
-    everything = sources.everything
-    runs = [details_of(run) for run in (everything if len(everything) <= MANY else sources.runs)]
+    charts = [radius_chart(sources.everything), *training_charts(sources.everything)]
+    sweeps = [
+        (it, _sweep_cells(it), sweep_charts(it.name, it.sweep.keys, it.summary)) for it in sources.sweeps
+    ]
+    compared = _compared(sources)
+    runs = [details_of(run) for run in _detailed(sources)]
     page = _page(sources, runs, compared, charts, sweeps, library)
+    tables = [*compared, *(cells for _, cells, _ in sweeps), *(c for run in runs for c in _run_cells(run))]
     try:
         base.mkdir(parents=True, exist_ok=True)
-        place = base.with_name(base.name + ".html")
-        write_atomically(place, page.encode())
-        written = [place]
-        own = [cells for run in runs for cells in _run_cells(run)]
-        for cells in [*compared, *(cells for _, cells, _ in sweeps), *own]:
+        written = [base.with_name(base.name + ".html")]
+        write_atomically(written[0], page.encode())
+        for cells in tables:
             written += write_comparison(cells.titles, cells.rows, base / cells.name)
         written += print_charts([*charts, *(c for _, _, more in sweeps for c in more)], base)
     except OSError as error:
         raise InputError(f"{output}: cannot be written ({error.strerror})") from None
-    return Written(_terminal(sources), written)
+    shown = [terminal(cells.titles, cells.rows) for cells in compared]
+    return Written(
+        [*shown, *(summary_table(it.summary, best_of(it.summary)) for it in sources.sweeps)], written
+    )
+
+
+def _detailed(sources: Sources) -> list[Finished]:
+    return sources.everything if len(sources.everything) <= MANY else sources.runs
 
 
 def _compared(sources: Sources) -> list[Cells]:
@@ -80,20 +87,17 @@ def _compared(sources: Sources) -> list[Cells]:
     return [Cells("comparison", "Comparison", titles, rows, note)]
 
 
-def _sweep_cells(sweep: Sweep) -> Cells:
-    rows = rows_of(sweep)
-    summary = over_seeds(rows, sweep.keys)
-    titles = list(dict.fromkeys(title for row in summary for title in row))
-    best = best_of(summary)
-    note = (
-        f"{sum(row['status'] == 'finished' for row in rows)} of {len(rows)} trainings are finished; mean ± "
-    )
-    note += "standard deviation over seeds, accuracies in percent."
+def _sweep_cells(it: Summed) -> Cells:
+    titles = list(dict.fromkeys(title for row in it.summary for title in row))
+    finished = sum(row["status"] == "finished" for row in it.rows)
+    note = f"{finished} of {len(it.rows)} trainings are finished; mean ± standard deviation over seeds, "
+    note += "accuracies in percent."
+    best = best_of(it.summary)
     if best is not None:
-        chosen = ", ".join(f"{key} = {best[key]}" for key in sweep.keys if key in best)
+        chosen = ", ".join(f"{key} = {best[key]}" for key in it.sweep.keys if key in best)
         note += f" Best by validation: {chosen}." if chosen else ""
-    cells = [[cell(title, row.get(title)) for title in titles] for row in summary]
-    return Cells(f"sweep-{sweep.output.name}", f"Sweep of {sweep.recipe}", titles, cells, note)
+    cells = [[cell(title, row.get(title)) for title in titles] for row in it.summary]
+    return Cells(f"{it.name}-summary", f"Sweep of {it.sweep.recipe}", titles, cells, note)
 
 
 def _run_cells(run: dict[str, Any]) -> list[Cells]:
@@ -104,7 +108,7 @@ def _run_cells(run: dict[str, Any]) -> list[Cells]:
         for row in split["rows"]
     ]
     layers = [list(layer.values()) for layer in run["layers"]]
-    name = run["name"].replace("/", "-")
+    name = run["name"]
     titles = ["split", "radius", "certified [%]", "95 % interval", "count"]
     return [
         Cells(f"{name}-certificate", "Certificate", titles, certified),
@@ -117,43 +121,29 @@ def _run_cells(run: dict[str, Any]) -> list[Cells]:
     ]
 
 
-def _terminal(sources: Sources) -> list[Table]:
-    shown = [terminal(*compare([run.run for run in sources.runs]))] if sources.runs else []
-    for sweep in sources.sweeps:
-        summary = over_seeds(rows_of(sweep), sweep.keys)
-        shown.append(summary_table(summary, best_of(summary)))
-    return shown
-
-
 def _page(
     sources: Sources,
     runs: Sequence[dict[str, Any]],
     compared: Sequence[Cells],
     charts: Sequence[Chart],
-    sweeps: Sequence[tuple[Sweep, Cells, list[Chart]]],
+    sweeps: Sequence[tuple[Summed, Cells, list[Chart]]],
     library: str,
 ) -> str:
-    everything = sources.everything
     engine = Environment(autoescape=select_autoescape(default=True))
     template = engine.from_string((files("lipcert.pages") / "report.html").read_text())
     all_charts = [*charts, *(chart for _, _, more in sweeps for chart in more)]
     return template.render(
-        data=everything[0].recipe.data.name,
+        data=sources.everything[0].recipe.data.name,
         compared=compared,
         charts=charts,
-        sweeps=[
-            {"cells": cells, "charts": more, "command": _command_of(sweep)} for sweep, cells, more in sweeps
-        ],
+        sweeps=[{"cells": cells, "charts": more, "command": it.command} for it, cells, more in sweeps],
         runs=runs,
-        undetailed=len(everything) - len(runs),
+        undetailed=len(sources.everything) - len(runs),
         environment=environment(),
         library=library,
+        colours=_script_json(COLOURS),
         drawn=_script_json([asdict(chart) for chart in all_charts]),
     )
-
-
-def _command_of(sweep: Sweep) -> str:
-    return str(json.loads((sweep.output / FILE).read_text())["command"])
 
 
 def _script_json(value: Any) -> str:

@@ -15,6 +15,8 @@ from torch import Tensor
 from lipcert.certified_samples import load_certificates
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe, read_recipe
+from lipcert.report.rows import Row
+from lipcert.sweeps.findings import over_seeds, rows_of
 from lipcert.sweeps.grid import FILE, Sweep, read_sweep
 from lipcert.train.rundir import RunDirectory
 
@@ -58,29 +60,45 @@ class Finished:
 
 
 @dataclass(frozen=True)
+class Summed:
+    """A sweep, its rows, and one row for all seeds of a combination."""
+
+    sweep: Sweep
+    name: str
+    rows: list[Row]
+    summary: list[Row]
+    command: str
+
+
+@dataclass(frozen=True)
 class Sources:
-    """Runs named one by one, and sweeps."""
+    """Runs named one by one, sweeps, and all runs of both that are finished."""
 
     runs: list[Finished]
-    sweeps: list[Sweep]
-
-    @property
-    def everything(self) -> list[Finished]:
-        """The runs, and those of the sweeps that are finished."""
-        trials = [trial for sweep in self.sweeps for trial, _ in sweep.trials]
-        done = [Finished(t.run, t.path.name) for t in trials if t.run.certificate.is_file()]
-        return [*self.runs, *done]
+    sweeps: list[Summed]
+    everything: list[Finished]
 
 
 def find_sources(paths: Sequence[Path]) -> Sources:
     """Raises, naming the path, for what is no finished run and no sweep."""
-    sweeps = [read_sweep(path) for path in paths if (path / FILE).is_file()]
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InputError("a directory is named twice")
     runs = [_finished(path) for path in paths if not (path / FILE).is_file()]
-    sources = Sources(_told_apart(runs), sweeps)
-    if not sources.everything:
+    sweeps = [read_sweep(path) for path in paths if (path / FILE).is_file()]
+    trials = [trial.run for sweep in sweeps for trial, _ in sweep.trials]
+    everything = _named([*runs, *(run for run in trials if run.certificate.is_file())])
+    if not everything:
         raise InputError("nothing in these sweeps is finished yet")
-    _check_data(sources.everything)
-    return sources
+    _check_data(everything)
+    names = names_of([sweep.output for sweep in sweeps])
+    summed = [_summed(sweep, name) for sweep, name in zip(sweeps, names, strict=True)]
+    return Sources(everything[: len(runs)], summed, everything)
+
+
+def _summed(sweep: Sweep, name: str) -> Summed:
+    rows = rows_of(sweep)
+    command = json.loads((sweep.output / FILE).read_text())["command"]
+    return Summed(sweep, name, rows, over_seeds(rows, sweep.keys), command)
 
 
 def _finished(path: Path) -> RunDirectory:
@@ -94,15 +112,22 @@ def _finished(path: Path) -> RunDirectory:
     return run
 
 
-def _told_apart(runs: Sequence[RunDirectory]) -> list[Finished]:
-    """By the names of their directories, with as much of the path as it takes."""
-    paths = [run.path.resolve() for run in runs]
-    if len(set(paths)) < len(paths):
-        raise InputError("a run is named twice")
-    depth = 1
-    while len({path.parts[-depth:] for path in paths}) < len(paths):
+def _named(runs: Sequence[RunDirectory]) -> list[Finished]:
+    names = names_of([run.path for run in runs])
+    return [Finished(run, name) for run, name in zip(runs, names, strict=True)]
+
+
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """The last part of each path, or as many as it takes to tell them apart.
+
+    Example:
+        >>> names_of([Path("/a/sweep/seed=1"), Path("/b/sweep/seed=1")])
+        ['a-sweep-seed=1', 'b-sweep-seed=1']
+    """
+    parts, depth = [path.resolve().parts for path in paths], 1
+    while len({one[-depth:] for one in parts}) < len(parts):
         depth += 1
-    return [Finished(run, "/".join(path.parts[-depth:])) for run, path in zip(runs, paths, strict=True)]
+    return ["-".join(one[-depth:]) for one in parts]
 
 
 def _check_data(runs: Sequence[Finished]) -> None:

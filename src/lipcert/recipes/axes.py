@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 
 from lipcert.errors import InputError
-
-# Commas that stand in no bracket.
-_COMMA = re.compile(r",(?![^\[{]*[\]}])")
 
 
 def parse_values(text: str) -> list[str]:
@@ -20,15 +16,29 @@ def parse_values(text: str) -> list[str]:
         ['1', '2', '3', '7']
         >>> parse_values("{name: ramp, first: 0.1}, null")
         ['{name: ramp, first: 0.1}', 'null']
+        >>> parse_values("[[1, 2], [3, 4]], null")
+        ['[[1, 2], [3, 4]]', 'null']
     """
     values: list[str] = []
-    for part in _COMMA.split(text):
+    for part in _parts(text):
         first, dots, last = part.strip().partition("..")
         if dots and first.isdecimal() and last.isdecimal():
             values += map(str, range(int(first), int(last) + 1))
         else:
             values.append(part.strip())
     return values
+
+
+def _parts(text: str) -> list[str]:
+    """Split at the commas that stand in no bracket."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign in "[{") - (sign in "]}")
+        if sign == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts
 
 
 def combinations(axes: Sequence[str], flag: str) -> list[dict[str, str]]:

@@ -76,16 +76,21 @@ def _by_class(data: Dataset, found: dict[str, Tensor], radii: tuple[float, ...],
     return path
 
 
-def _extremes(data: Dataset, found: dict[str, Tensor], path: Path) -> Path:
-    """The right predictions with the largest radii above, those with the smallest below."""
+def extremes(found: dict[str, Tensor]) -> dict[str, list[int]]:
+    """The right predictions with the largest radii, and those with the smallest."""
     right = (found["prediction"] == found["label"]).nonzero().flatten()
-    order = right[found["radius"][right].argsort(descending=True)]
-    rows = {"most robust": order[:_SHOWN], "least robust": order[-_SHOWN:].flip(0)}
+    order = right[found["radius"][right].argsort(descending=True)].tolist()
+    return {"most robust": order[:_SHOWN], "least robust": order[-_SHOWN:][::-1]}
+
+
+def _extremes(data: Dataset, found: dict[str, Tensor], path: Path) -> Path:
+    """The most robust images above, the least robust below."""
+    rows = extremes(found)
     figure, grid = plt.subplots(2, _SHOWN, figsize=(1.25 * _SHOWN, 3.6), layout="constrained", squeeze=False)
     for axes in grid.flat:
         axes.axis("off")
     for row, (title, samples) in zip(grid, rows.items(), strict=True):
-        for axes, i in zip(row, samples.tolist(), strict=False):
+        for axes, i in zip(row, samples, strict=False):
             image = data.x[i].permute(1, 2, 0).numpy()
             axes.imshow(image if image.shape[2] == 3 else image[..., 0], cmap="gray")
             name, rival = (data.classes[int(found[key][i])][:14] for key in ("label", "rival"))

@@ -60,10 +60,11 @@ def carry_out(
 def _row(variant: Variant, trial: Trial) -> Row:
     """All numbers of a run, and where it stands in the figure."""
     row = {**row_of(trial.run), **findings_of(trial.run), "x": variant.x, "series": variant.series}
-    metrics = [m["val_cra_estimate"] for m in trial.run.read_metrics() if "val_cra_estimate" in m]
-    for split in trial.recipe.certify.splits:
-        row[f"{split} CRA at ε"] = row[split]["cra"]
-    return {**row, "status": "finished", "CRA by epoch": metrics}
+    if row["eps"] == row["loss_eps"]:
+        row |= {f"{split} CRA at ε": row[split]["cra"] for split in trial.recipe.certify.splits}
+    metrics = trial.run.read_metrics()
+    by_epoch = [m["val_cra_estimate"] for m in metrics if "val_cra_estimate" in m]
+    return {**row, "status": "finished", "K_f in training": metrics[-1]["k_f"], "CRA by epoch": by_epoch}
 
 
 def _verdicts(reproduction: Reproduction, rows: Sequence[Row]) -> list[dict[str, Any]]:

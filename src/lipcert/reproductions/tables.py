@@ -76,11 +76,13 @@ def _compared(trained: Trained, base: Path) -> list[Path]:
 def _over_seeds(trained: Trained, base: Path) -> list[Path]:
     """One line a recipe, mean ± standard deviation."""
     summary = over_seeds(trained.rows, ("recipe",))
-    titles = [t for t in dict.fromkeys(t for row in summary for t in row) if t in _SHOWN or "C" in t]
+    titles = [t for t in summary[0] if all(t in row for row in summary) and _is_shown(t)]
     return write_comparison(titles, [[cell(t, row.get(t)) for t in titles] for row in summary], base)
 
 
-_SHOWN = ("recipe", "trainings", "K_f", "K_hf", "tightness")
+def _is_shown(title: str) -> bool:
+    constants = ("recipe", "trainings", "K_f", "K_hf", "tightness")
+    return title in constants or title.split(" ")[0] in ("train", "val", "test")
 
 
 def _beside(title: str, printed: Printed, trained: Trained, base: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -41,12 +42,17 @@ class Crew(Protocol):
         """Have everything under way saved and ended."""
 
 
+def check_size(size: int | None) -> None:
+    """Raise for what is no number of jobs."""
+    if size is not None and size < 1:
+        raise InputError(f"--jobs: expected at least 1, got {size}")
+
+
 class LocalCrew:
     """Processes of this machine."""
 
     def __init__(self, size: int | None = None) -> None:
-        if size is not None and size < 1:
-            raise InputError(f"--jobs: expected at least 1, got {size}")
+        check_size(size)
         self.size = size or os.cpu_count() or 1
         self._waiting: deque[Job] = deque()
         self._working: list[_Worker] = []
@@ -102,11 +108,9 @@ class _Worker:
         )
         assert self.process.stdin is not None
         work = {str(trial.path): trial.tree for trial in job}
-        try:
+        with contextlib.suppress(BrokenPipeError):  # it died at once: its status and last words are told
             self.process.stdin.write(json.dumps(work).encode() + b"\n")
             self.process.stdin.flush()
-        except BrokenPipeError:  # it died at once; how shows when it is asked
-            pass
 
     def outcome(self) -> Outcome:
         """After its end."""

@@ -10,12 +10,13 @@ import importlib
 import logging
 import os
 import socket
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from lipcert.errors import InputError
-from lipcert.sweeps.crew import Outcome
+from lipcert.sweeps.crew import Outcome, check_size
 from lipcert.sweeps.trial import Job
 
 # Deaths of its process that a job survives.
@@ -33,8 +34,7 @@ class RayCrew:
             ray: Any = importlib.import_module("ray")
         except ImportError:
             raise InputError("--backend ray: Ray is missing; pip install 'lipcert[ray]' brings it") from None
-        if size is not None and size < 1:
-            raise InputError(f"--jobs: expected at least 1, got {size}")
+        check_size(size)
         _check_answers(address)
         self._ray = ray
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what it will do by default
@@ -52,29 +52,35 @@ class RayCrew:
             max_calls=1,  # a fresh process for every job
             max_retries=_LIVES,
         )(_carry_out)
+        self._waiting: deque[Job] = deque()
         self._jobs: dict[Any, Job] = {}
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Hand them to the cluster, which has them wait where it is full."""
-        for job in jobs:
-            work = {str(trial.path.absolute()): trial.tree for trial in job}
-            self._jobs[self._task.remote(work, str(Path.cwd()))] = job
+        """Hand as many as may run to the cluster."""
+        self._waiting.extend(jobs)
+        self._fill()
 
     def ended(self, seconds: float) -> list[Outcome]:
         """Those that ended within so many seconds."""
         done, _ = self._ray.wait(list(self._jobs), num_returns=1, timeout=seconds)
-        return [self._outcome(task) for task in done]
+        outcomes = [self._outcome(task) for task in done]
+        self._fill()
+        return outcomes
 
     def stop(self) -> None:
         """Interrupt all, wait until each has saved its state, and part from the cluster."""
+        self._waiting.clear()
         for task in self._jobs:
             self._ray.cancel(task, force=False)
-        self._ray.wait(list(self._jobs), num_returns=len(self._jobs), timeout=_PATIENCE)
-        self.close()
-
-    def close(self) -> None:
-        """Part from the cluster; one of this machine ends."""
+        if self._jobs:
+            self._ray.wait(list(self._jobs), num_returns=len(self._jobs), timeout=_PATIENCE)
         self._ray.shutdown()
+
+    def _fill(self) -> None:
+        while self._waiting and len(self._jobs) < self.size:
+            job = self._waiting.popleft()
+            work = {str(trial.path.absolute()): trial.tree for trial in job}
+            self._jobs[self._task.remote(work, str(Path.cwd()))] = job
 
     def _outcome(self, task: Any) -> Outcome:
         job = self._jobs.pop(task)

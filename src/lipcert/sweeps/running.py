@@ -22,7 +22,7 @@ def run_trials(trials: Sequence[Trial], crew: Crew, overwrite: bool = False) -> 
             trial.run.start(trial.tree, resume=False, overwrite=True)
     missing = [trial for trial in trials if not trial.is_finished()]
     failures: dict[Trial, str] = {}
-    with Watch(trials, missing, crew.size) as watch, Interrupt() as interrupt:
+    with Watch(trials, missing) as watch, Interrupt() as interrupt:
         jobs = jobs_of(missing, crew.size)
         left = len(jobs)
         try:
@@ -54,5 +54,6 @@ def _failed(outcome: Outcome) -> dict[Trial, str]:
 
 def complete(trials: Sequence[Trial], crew: Crew, overwrite: bool = False) -> None:
     """Run what is missing, and raise at the end if one of them failed."""
-    for trial, complaint in run_trials(trials, crew, overwrite).items():
-        raise LipcertError(f"{trial.path}: {complaint}")
+    failures = run_trials(trials, crew, overwrite)
+    for trial, complaint in failures.items():
+        raise LipcertError(f"{len(failures)} of {len(trials)} failed; the first: {trial.path}: {complaint}")

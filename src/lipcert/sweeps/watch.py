@@ -22,8 +22,8 @@ _SHOWN = 12
 class Watch:
     """Follows the trainings through the metrics they write."""
 
-    def __init__(self, trials: Sequence[Trial], missing: Sequence[Trial], size: int) -> None:
-        self._total, self._size = len(trials), size
+    def __init__(self, trials: Sequence[Trial], missing: Sequence[Trial]) -> None:
+        self._total = len(trials)
         self._epochs = dict.fromkeys(missing, 0.0)  # how far each has come
         self._before = dict(self._epochs)
         self._open = list(missing)
