@@ -84,6 +84,7 @@ def train(
             for picture in write_evaluation(run):
                 print(f"wrote {picture}")
             print(f"run: {run.path}")
+        print(f"next: {_next_step(runs[0])}")
 
 
 @app.command()
@@ -132,6 +133,33 @@ def verify(
     _print(check_table(checks))
     if any(check.holds is False for check in checks):
         sys.exit(1)
+
+
+@app.command()
+def predict(
+    model: Model,
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE_OR_DIR...", help="Files and directories.")],
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    abstain_below: Annotated[
+        float | None, typer.Option(help="Name no class where the radius is not above this.", metavar="R")
+    ] = None,
+) -> None:
+    """Classify images: class, probability, certified L2 radius, nearest rival.
+
+    Example: lipcert predict runs/folder photo.jpg more/ --abstain-below 0.1
+    """
+    from lipcert.recipes.predicting import as_json, predict_files
+    from lipcert.report.tables import prediction_table
+
+    found, complaints = predict_files(model, images, abstain_below, quiet=not sys.stderr.isatty())
+    if json:
+        print(as_json(found))
+    elif found:
+        _print(prediction_table(found))
+    for line in complaints:
+        print(f"lipcert: {line}", file=sys.stderr)
+    if complaints:
+        sys.exit(2)
 
 
 @app.command()
@@ -333,6 +361,14 @@ def list_(
     from lipcert.report.listing import listing
 
     _print(listing(kind))
+
+
+def _next_step(run: Any) -> str:
+    """What one does with a trained model."""
+    from lipcert.models.files import read_card
+
+    takes_images = len(read_card(run.model).input_shape) == 3
+    return f"lipcert {f'predict {run.path} IMAGE...' if takes_images else f'inspect {run.path}'}"
 
 
 def main() -> None:

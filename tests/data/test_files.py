@@ -22,6 +22,7 @@ from lipcert.data.examples import (
     write_folder,
     write_tiny_imagenet,
 )
+from lipcert.data.images import Form, common_form, read_image
 from lipcert.data.splitting import hold_out
 
 
@@ -209,15 +210,62 @@ def test_images_are_converted_and_resized_if_asked(tmp_path: Path) -> None:
     assert data.input_shape == (3, 16, 16)
 
 
+@pytest.mark.parametrize(
+    ("others", "shape"),
+    [
+        ([], (3, 8, 8)),
+        ([(8, 8)], (3, 8, 8)),  # a grey one among colours
+        ([(8, 8, 4)], (3, 8, 8)),  # transparent
+        ([(9, 8, 3)], (3, 64, 64)),
+        ([(300, 200, 3)], (3, 64, 64)),
+    ],
+)
+def test_images_are_detected_as_they_come(
+    others: list[tuple[int, ...]], shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    arguments = write_folder(tmp_path)
+    for i, other in enumerate(others):
+        save(tmp_path / "cats" / f"{i}.png", *other)
+    parts = [load("folder", split=s, detect=True, **arguments) for s in ("train", "val", "test")]  # type: ignore[arg-type]
+    assert {part.input_shape for part in parts} == {shape}
+    assert load("folder", detect=True, size=5, **arguments).input_shape == (3, 5, 5)
+
+
+def test_grey_images_keep_one_channel(tmp_path: Path) -> None:
+    arguments = write_folder(tmp_path)
+    for path in tmp_path.glob("*/*.png"):
+        save(path, 12, 10)
+    assert load("folder", detect=True, **arguments).input_shape == (1, 12, 10)
+
+
+def test_photographs_stand_upright(tmp_path: Path) -> None:
+    pixels = np.zeros((6, 10, 3), np.uint8)
+    pixels[:, :5] = 255
+    turned = Image.Exif()
+    turned[0x0112] = 6  # to be turned to the right
+    Image.fromarray(pixels).save(tmp_path / "photo.png", exif=turned)
+    assert common_form((tmp_path / "photo.png",)).size is None
+    image = read_image(tmp_path / "photo.png", Form(convert=True))
+    assert image.shape == (3, 10, 6)
+    assert (image[:, :5] == 255).all()
+    assert (image[:, 5:] == 0).all()
+
+
+def test_deep_images_are_refused(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((4, 4), np.uint16)).save(tmp_path / "deep.png")
+    with pytest.raises(InputError, match=r"deep\.png: more than 8 bits"):
+        read_image(tmp_path / "deep.png", Form(convert=True))
+
+
 def test_images_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lipcert.data import images
 
     arguments = write_folder(tmp_path)
     first = load("folder", **arguments)
-    decode = images._decode
-    monkeypatch.setattr(images, "_decode", lambda *_: pytest.fail("decoded again"))
+    decode = images.read_image
+    monkeypatch.setattr(images, "read_image", lambda *_: pytest.fail("decoded again"))
     assert torch.equal(load("folder", **arguments).x, first.x)
-    monkeypatch.setattr(images, "_decode", decode)
+    monkeypatch.setattr(images, "read_image", decode)
     for path in (tmp_path / "cats").iterdir():
         save(path, 8, 8, 3)
     assert not torch.equal(load("folder", **arguments).x, first.x)

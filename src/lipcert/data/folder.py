@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from lipcert.data.base import DATASETS, Dataset, Split
 from lipcert.data.examples import write_folder
-from lipcert.data.images import decoded, image_files
+from lipcert.data.images import Form, common_form, decoded, image_files
 from lipcert.data.splitting import part
 from lipcert.errors import InputError
 
@@ -18,6 +19,7 @@ def folder(
     split: Split = "train",
     *,
     root: str,
+    detect: bool = False,
     size: int | None = None,
     convert: bool = False,
     val: float = 0.1,
@@ -26,7 +28,9 @@ def folder(
 ) -> Dataset:
     """Images in root/CLASS, or in root/train/CLASS and root/test/CLASS (and root/val/CLASS).
 
-    Shares `val` and `test` are held out, the same of every class, where there is no folder for them.
+    Shares `val` and `test` are held out, the same of every class, where there is no folder for them. `size`
+    makes the images squares of that side, `convert` makes them RGB. `detect` takes them as they come: grey if
+    all are, of their own size if it is one and at most 64 pixels, else squares of 64.
     """
     place = Path(root)
     if not place.is_dir():
@@ -42,7 +46,17 @@ def folder(
         shares = {name: share for name, share in (("test", test), ("val", val)) if name not in own}
         chosen = part(y, split, shares, seed)
         paths, y = [paths[i] for i in chosen.tolist()], y[chosen]
-    return Dataset(decoded(paths, convert=convert, size=size), y, classes)
+    form = Form(size=(size, size) if size else None, convert=convert)
+    if detect:
+        found = common_form(tuple(_everything(place, whole, own, classes)))
+        form = replace(found, size=form.size or found.size)
+    return Dataset(decoded(paths, form), y, classes)
+
+
+def _everything(place: Path, whole: Path, own: set[str], classes: tuple[str, ...]) -> list[Path]:
+    """The images of all splits, which get one form."""
+    folders = [whole, *(place / name for name in sorted(own))]
+    return [path for folder in folders for path in _files(folder, classes)[0]]
 
 
 def _classes(place: Path) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import torch
 
 from lipcert.data.base import DATASETS, Dataset, Split
 from lipcert.data.examples import write_tiny_imagenet
-from lipcert.data.images import decoded, image_files
+from lipcert.data.images import Form, decoded, image_files
 from lipcert.data.places import find
 from lipcert.data.splitting import part
 from lipcert.errors import InputError
@@ -32,7 +32,7 @@ def tiny_imagenet(
     if split != "test":
         chosen = part(y, split, {"val": val}, seed)
         paths, y = [paths[i] for i in chosen.tolist()], y[chosen]
-    return Dataset(decoded(paths, convert=True, size=None), y, _distinct(names, wnids))
+    return Dataset(decoded(paths, Form(convert=True)), y, _distinct(names, wnids))
 
 
 def _train_files(folder: Path, wnids: list[str]) -> tuple[list[Path], list[int]]:

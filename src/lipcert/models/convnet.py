@@ -20,7 +20,7 @@ from lipcert.nn import MinMax, Normalised
 # Channels, kernel, stride, padding.
 Convolution = tuple[int, int, int, int]
 
-# Means and standard deviations of the channels.
+# Means and standard deviations of the channels; a single one is for all.
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 
 
@@ -117,7 +117,8 @@ def _network(
         if min(size) < 1:
             raise InputError(f"input_shape: {tuple(input_shape)} is too small for this network")
     if normalise is not None:
-        layers[0] = Normalised(cast(nn.Conv2d, layers[0]), *normalise)
+        means, stds = (v * input_shape[0] if len(v) == 1 else v for v in normalise)
+        layers[0] = Normalised(cast(nn.Conv2d, layers[0]), means, stds)
     layers.append(nn.Flatten())
     features = channels * math.prod(size)
     for outputs in (_scaled(n, width) for n in dense):

@@ -44,6 +44,7 @@ def execute(
         torch.set_num_threads(recipe.train.threads)
     plan, card = build(recipe)
     if is_first_process():
+        _announce(plan)
         run.start(recipe.model_dump(mode="json"), resume=resume, overwrite=overwrite)
     fabric = (hardware or Hardware()).launch()
     fabric.barrier()  # nobody looks into the directory before it is ready
@@ -53,6 +54,18 @@ def execute(
     fabric.barrier()
     _measure_tightness(recipe, run, fabric)
     return run
+
+
+def _announce(plan: Plan) -> None:
+    """What was found, for whoever watches."""
+    if sys.stderr.isatty():
+        data = plan.train
+        shape = "×".join(map(str, data.input_shape))
+        names = ", ".join(data.classes) if len(data.classes) <= 10 else f"{data.classes[0]}, …"
+        print(
+            f"{len(data):,} training samples of {shape}, {len(data.classes)} classes ({names})",
+            file=sys.stderr,
+        )
 
 
 def execute_stack(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
+from rich.markup import escape
 from rich.table import Table
 
 from lipcert.certificate_file import Check
+from lipcert.recipes.predicting import Prediction
 from lipcert.report.rows import Row, row_of
 from lipcert.train.rundir import RunDirectory
 
@@ -86,6 +89,30 @@ def check_table(checks: Sequence[Check]) -> Table:
     for check in checks:
         table.add_row(check.statement, {True: "yes", False: "NO", None: "not checked"}[check.holds])
     return table
+
+
+def prediction_table(predictions: Sequence[Prediction]) -> Table:
+    """A line an image."""
+    table = Table(
+        "file",
+        "class",
+        "probability [%]",
+        "radius",
+        "nearest rival",
+        box=SIMPLE_HEAD,
+        caption="no input within the radius (L2, pixels from 0 to 1) gets another class",
+    )
+    for title in table.columns[2:4]:
+        title.justify = "right"
+    for p in predictions:
+        named = "[dim]abstains[/dim]" if p.label is None else escape(p.label)
+        table.add_row(escape(p.file), named, f"{100 * p.probability:.1f}", _floor(p.radius), escape(p.rival))
+    return table
+
+
+def _floor(radius: float) -> str:
+    """Four digits, never more than the radius."""
+    return f"{math.floor(1e4 * radius) / 1e4:.4f}" if math.isfinite(radius) else "∞"
 
 
 def certificate_table(findings: dict[str, Any]) -> Table:

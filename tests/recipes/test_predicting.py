@@ -1,0 +1,102 @@
+"""`lipcert train folder`, then `lipcert predict`: the three commands of an engineer with images."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from lipcert.certificate import certifier
+from lipcert.data import load as load_data
+from lipcert.data.examples import write_folder
+from lipcert.models import load
+from lipcert.recipes import execute, read_recipe
+from lipcert.recipes.predicting import predict_files
+
+SMOKE = ("train.epochs=1", "model.width=0.125", "certify.tightness=null")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Images in class folders, and a model trained on them."""
+    root = tmp_path_factory.mktemp("own")
+    write_folder(root / "photos")
+    recipe = read_recipe("folder", "smoke", [*SMOKE, f"data.root={root / 'photos'}"])
+    execute(recipe, root / "run")
+    return root
+
+
+def test_three_commands(place: Path, cli) -> None:
+    flags = [flag for setting in SMOKE for flag in ("--set", setting)]
+    photos = str(place / "photos")
+    status, out, err = cli("train", "folder", "--budget", "smoke", *flags, "--set", f"data.root={photos}")
+    assert status == 0, err
+    assert "lipcert predict runs/folder" in out  # what to do next
+    assert cli("certify", "runs/folder")[0] == 0
+    status, out, _ = cli("predict", "runs/folder", photos, "--json")
+    assert status == 0
+    found = json.loads(out)
+    assert [Path(p["file"]).parent.name for p in found] == ["cats"] * 10 + ["dogs"] * 10
+    assert {p["class"] for p in found} <= {"cats", "dogs"}
+
+
+def test_predictions_are_those_of_the_certifier(place: Path) -> None:
+    predictions, complaints = predict_files(str(place / "run"), [place / "photos"])
+    assert not complaints
+    data = load_data("folder", split="test", root=str(place / "photos"), detect=True)
+    certificate = certifier(load(place / "run"), data.input_shape)(data.floats(slice(None)))
+    radii = {round(p.radius, 12) for p in predictions}
+    assert {round(float(r), 12) for r in certificate.radius} <= radii
+    assert all(0.5 <= p.probability <= 1 and p.rival != p.label for p in predictions)
+
+
+def test_the_model_abstains_where_it_is_not_sure(place: Path) -> None:
+    everything = predict_files(str(place / "run"), [place / "photos"])[0]
+    middle = sorted(p.radius for p in everything)[len(everything) // 2]
+    careful = predict_files(str(place / "run"), [place / "photos"], abstain_below=middle)[0]
+    assert [p.label is None for p in careful] == [p.radius <= middle for p in everything]
+
+
+def test_other_files_go_on(place: Path, cli, tmp_path: Path) -> None:
+    (tmp_path / "text.png").write_text("no image")
+    Image.fromarray(np.zeros((30, 50, 4), np.uint8)).save(tmp_path / "large.png")
+    (tmp_path / "empty").mkdir()
+    good = str(tmp_path / "large.png")
+    status, out, err = cli(
+        "predict", str(place / "run"), good, *(str(tmp_path / n) for n in ("text.png", "none.png", "empty"))
+    )
+    assert status == 2
+    assert "large.png" in out
+    assert [line.partition(": ")[2] for line in err.splitlines()] == [
+        f"{tmp_path}/none.png: no such file or directory",
+        f"{tmp_path}/empty: no images in it",
+        f"{tmp_path}/text.png: not a readable image (cannot identify image file '{tmp_path}/text.png')",
+    ]
+    assert cli("predict", str(place / "run"), good, "--abstain-below", "-1")[0] == 2
+    status, _, err = cli("predict", "moons-cll", good)
+    assert status == 2
+    assert "not grey or RGB images" in err
+
+
+def test_a_bare_model_file_predicts_too(place: Path, tmp_path: Path) -> None:
+    alone = tmp_path / "alone.safetensors"
+    alone.write_bytes((place / "run" / "model.safetensors").read_bytes())
+    of_run = predict_files(str(place / "run"), [place / "photos" / "cats"])[0]
+    of_file = predict_files(str(alone), [place / "photos" / "cats"])[0]
+    assert [(p.label, p.radius) for p in of_run] == [(p.label, p.radius) for p in of_file]
+
+
+def test_a_single_mean_serves_every_channel() -> None:
+    from lipcert.models import create
+
+    x, models = torch.rand(2, 3, 8, 8), []
+    for mean, std in (((0.5,), (2.0,)), ((0.5,) * 3, (2.0,) * 3)):
+        torch.manual_seed(0)
+        models.append(
+            create("4c3f", num_classes=2, input_shape=(3, 8, 8), width=0.125, normalise=(mean, std))
+        )
+    assert torch.equal(models[0](x), models[1](x))
