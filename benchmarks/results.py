@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,12 @@ from pathlib import Path
 
 from lipcert.atomic import write_json
 from lipcert.environment import environment
+
+
+def read_table(name: str) -> list[list[str]]:
+    """The cells of results/NAME.json; none if there is no such file."""
+    path = _path(name)
+    return json.loads(path.read_text())["table"] if path.exists() else []
 
 
 def write_table(name: str, note: str, titles: Sequence[str], table: Sequence[Sequence[str]]) -> None:
@@ -22,4 +29,8 @@ def write_table(name: str, note: str, titles: Sequence[str], table: Sequence[Seq
         "titles": list(titles),
         "table": [list(row) for row in table],
     }
-    write_json(Path(__file__).parents[1] / "results" / f"{name}.json", result)
+    write_json(_path(name), result)
+
+
+def _path(name: str) -> Path:
+    return Path(__file__).parents[1] / "results" / f"{name}.json"
