@@ -76,7 +76,7 @@ class Certifier:
         self, model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto", shard: Shard = ALONE
     ) -> None:
         refuse_reduced_precision(model)
-        self._float32 = all(p.dtype == torch.float32 for p in model.parameters())
+        self.is_float32 = all(p.dtype == torch.float32 for p in model.parameters())
         self._model = model
         self._fingerprint = fingerprint(model)
         program = trace(frozen_copy(model), input_shape)
@@ -86,8 +86,8 @@ class Certifier:
         self.classes = max(checked_classes(program), 2)
         self.input_shape = tuple(input_shape)
         self.effort = effort
-        self._features, head = program.split_head()
-        self._head = Head.linear(head) if head is not None else Head.identity(self.classes)
+        self.features, head = program.split_head()
+        self.head = Head.linear(head) if head is not None else Head.identity(self.classes)
         if head is None:
             warnings.warn(
                 "the last layer is not linear: every pair of classes gets the bound of the whole "
@@ -96,9 +96,9 @@ class Certifier:
                 stacklevel=3,
             )
         # One process proves, so that all certify with the same bits.
-        proof = prove(self._features, effort) if shard.index == 0 else None
+        proof = prove(self.features, effort) if shard.index == 0 else None
         self.bound: Bound = shard.first(proof)
-        self.pairs = _product_up(self._head.spread, self.bound.value)  # (N, N) proved K_ij
+        self.pairs = _product_up(self.head.spread, self.bound.value)  # (N, N) proved K_ij
         # For where rounding is ignored.
         self._overwrites = any(getattr(module, "inplace", False) for module in model.modules())
         self._rounded_pairs = self.pairs.to(next(model.parameters(), self.pairs).dtype)
@@ -114,7 +114,7 @@ class Certifier:
     def logits(self, x: Tensor) -> Tensor:
         """The float64 logits that certificates are about: (B, N)."""
         self._check(x)
-        return self._head(plain(self._features, x.detach().to("cpu", torch.float64)))
+        return self.head(plain(self.features, x.detach().to("cpu", torch.float64)))
 
     @torch.no_grad()
     def __call__(
@@ -131,7 +131,7 @@ class Certifier:
         """
         if rounding not in get_args(Rounding):
             raise InputError(f"rounding: expected one of {', '.join(get_args(Rounding))}, got {rounding!r}")
-        if rounding == "float32" and not self._float32:
+        if rounding == "float32" and not self.is_float32:
             raise InputError(
                 "rounding: float32 speaks of a network with float32 weights, this one has others"
             )
@@ -183,23 +183,23 @@ class Certifier:
     ) -> tuple[Tensor, Tensor, Tensor]:
         x = x.detach().to("cpu", torch.float64)
         if rounding == "ignored":
-            at_x = Evaluation(plain(self._features, x), x.new_zeros(len(x)))
+            at_x = Evaluation(plain(self.features, x), x.new_zeros(len(x)))
         else:
-            at_x = evaluate(self._features, self.bound, x, float32=rounding == "float32")
-        logits = self._head(at_x.features)  # (B, N)
+            at_x = evaluate(self.features, self.bound, x, float32=rounding == "float32")
+        logits = self.head(at_x.features)  # (B, N)
         top = logits.argmax(dim=1)  # (B,)
-        margin, constants = self._head.margin(logits, top), self.pairs[top]  # (B, N)
+        margin, constants = self.head.margin(logits, top), self.pairs[top]  # (B, N)
         if rounding != "ignored":
-            margin = margin - self._head.margin_error(at_x, top, margin)
+            margin = margin - self.head.margin_error(at_x, top, margin)
         if at_x.deployed is not None:
-            lost, growing = self._head.float32_error(at_x, at_x.deployed, top)
+            lost, growing = self.head.float32_error(at_x, at_x.deployed, top)
             margin, constants = margin - lost, constants + growing
         radius, rival = _radius(margin, constants, top)
         if at_x.deployed is not None:
-            radius = torch.minimum(radius, self._head.float32_limit(at_x, at_x.deployed)).clamp_min(0.0)
+            radius = torch.minimum(radius, self.head.float32_limit(at_x, at_x.deployed)).clamp_min(0.0)
         for ball in balls:
-            local = local_bound(self._features, self.bound, x, ball)
-            smaller = torch.minimum(constants, self._head.local_constants(local, top))
+            local = local_bound(self.features, self.bound, x, ball)
+            smaller = torch.minimum(constants, self.head.local_constants(local, top))
             here, nearest = _radius(margin, smaller, top)
             better = here.clamp_max(ball) > radius
             radius = torch.where(better, here.clamp_max(ball), radius)

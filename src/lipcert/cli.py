@@ -163,6 +163,25 @@ def predict(
 
 
 @app.command()
+def export(
+    model: Model,
+    output: Annotated[Path, typer.Argument(metavar="FILE", help="Such as model.onnx.")],
+    float32: Annotated[
+        bool, typer.Option("--float32", help="A float32 graph; its roundings cost some of the radius.")
+    ] = False,
+    effort: Annotated[str, typer.Option(help="Of the proof: auto, exact or fast.")] = "auto",
+) -> None:
+    """Write an ONNX file with logits, class and certified radius as outputs. Needs lipcert[onnx].
+
+    Example: lipcert export cifar10-4c3f-cll model.onnx
+    """
+    from lipcert.recipes.exporting import export_model
+
+    for line in export_model(model, output, float32, effort):
+        print(line)
+
+
+@app.command()
 def attack(
     model: Model,
     data: Data = None,

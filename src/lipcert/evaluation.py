@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lipcert.bounds.graph import Program, Step
 from lipcert.bounds.proof import Bound
-from lipcert.bounds.rounding import SAFETY, U, mul_up
+from lipcert.bounds.rounding import SAFETY, TINY, TINY32, U, mul_up
 from lipcert.errors import InputError
 
 # γ of float32 over γ of float64 for sums of up to `LONGEST` products: 2^29, and a little.
@@ -28,6 +28,26 @@ LONGEST = 1 << 17
 # Where a sum of absolute values may exceed this, float32 may overflow somewhere: squares and the terms of a
 # series included, no number on the way is then above 2^127.
 LARGEST32 = 2.0**60
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """In which precision an evaluation runs: its γ over that of float64, and room for rounding the bounds."""
+
+    unit: float
+    safety: float
+    tiny: float  # what one operation may lose to underflow
+
+    def underflow(self, step: Step) -> float:
+        """What a layer may lose to it; float64's is part of every `roundoff`."""
+        if self.unit == 1:
+            return 0.0
+        return float(math.prod(step.shape)) * float(step.rule.float32_underflow(step.module))
+
+
+DOUBLE = Arithmetic(1.0, SAFETY, TINY)
+# Bounds of roundings are sums of up to LONGEST positive numbers, off by 0.8 % at most, and roots of such.
+SINGLE = Arithmetic(FLOAT32, 1.02, TINY32)
 
 
 @dataclass(frozen=True)
@@ -45,7 +65,7 @@ class Deployed:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Features in float64, (B, D); their distance from the exact ones; and what float32 may add."""
+    """Features, (B, D); their distance from the exact ones; and what float32 may add."""
 
     features: Tensor
     error: Tensor  # (B,)
@@ -60,8 +80,10 @@ def plain(program: Program, x: Tensor) -> Tensor:
     return values[program.result]
 
 
-def evaluate(program: Program, bound: Bound, x: Tensor, float32: bool) -> Evaluation:
-    """The features and their errors, layer by layer."""
+def evaluate(
+    program: Program, bound: Bound, x: Tensor, float32: bool, own: Arithmetic = DOUBLE
+) -> Evaluation:
+    """The features and their errors, layer by layer, in the arithmetic of `x` and the layers."""
     zero = x.new_zeros(x.shape[0])
     values, errors = {program.source: x}, {program.source: zero}
     deployed = {program.source: Deployed(zero, zero, 1.0, zero + math.inf)}
@@ -72,14 +94,16 @@ def evaluate(program: Program, bound: Bound, x: Tensor, float32: bool) -> Evalua
         error = step.rule.join_errors([errors[i] for i in step.inputs])
         if float32:
             before = [deployed[i] for i in step.inputs]
-            deployed[step.name] = _deployed(step, layer.upper, roundoff, error, before)
+            deployed[step.name] = _deployed(step, layer.upper, roundoff, error, before, own.safety)
         values[step.name] = output
-        errors[step.name] = SAFETY * (layer.upper * error + roundoff)
+        errors[step.name] = own.safety * (layer.upper * error + own.unit * roundoff + own.underflow(step))
     last = program.result
     return Evaluation(values[last], errors[last], deployed[last] if float32 else None)
 
 
-def _deployed(step: Step, upper: float, roundoff: Tensor, error: Tensor, before: list[Deployed]) -> Deployed:
+def _deployed(
+    step: Step, upper: float, roundoff: Tensor, error: Tensor, before: list[Deployed], safety: float
+) -> Deployed:
     """One layer of the float32 recursion."""
     a = step.rule.join_errors([d.a for d in before])
     b = step.rule.join_errors([d.b for d in before])
@@ -89,12 +113,12 @@ def _deployed(step: Step, upper: float, roundoff: Tensor, error: Tensor, before:
     products = step.rule.products(step.module)
     if products > LONGEST:
         raise InputError(f"{step.path}: float32 sums of more than {LONGEST} products are not bounded")
-    underflow = float(math.prod(step.shape)) * step.rule.float32_underflow(step.module)
+    underflow = SINGLE.underflow(step)
     # Roundings are at least U times the sums of absolute values in which they happen.
     here = no_overflow((roundoff + gain * (error + a)) / U, gain / U * (lipschitz + b))
     return Deployed(
-        SAFETY * (upper * a + FLOAT32 * (roundoff + gain * (error + a)) + underflow),
-        SAFETY * (upper * b + FLOAT32 * gain * (lipschitz + b)),
+        safety * (upper * a + FLOAT32 * (roundoff + gain * (error + a)) + underflow),
+        safety * (upper * b + FLOAT32 * gain * (lipschitz + b)),
         mul_up(lipschitz, upper),
         torch.stack([here, *(d.limit for d in before)]).amin(0),
     )

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from lipcert.bounds.bounded import binary_as_two, binary_rows
 from lipcert.bounds.contract import sample_norm
-from lipcert.bounds.rounding import SAFETY, TINY, TINY32, TINY_ROOT, U, gamma
+from lipcert.bounds.rounding import SAFETY, TINY32, TINY_ROOT, U, gamma
 from lipcert.errors import InputError
-from lipcert.evaluation import FLOAT32, LONGEST, Deployed, Evaluation, no_overflow
+from lipcert.evaluation import DOUBLE, FLOAT32, LONGEST, Arithmetic, Deployed, Evaluation, no_overflow
 from lipcert.local_bound import Local
 from lipcert.types import pairwise_distance
 
@@ -54,17 +54,20 @@ class Head:
         same = (self.spread[top] == 0) & torch.isfinite(computed)
         return torch.where(same, known, computed)
 
-    def margin_error(self, at_x: Evaluation, top: Tensor, margin: Tensor) -> Tensor:
+    def margin_error(self, at_x: Evaluation, top: Tensor, margin: Tensor, own: Arithmetic = DOUBLE) -> Tensor:
         r"""How far each computed f_i − f_j may be above the exact one: (B, N).
 
         $$ e_{ij} = \|w_i - w_j\| E + \gamma_{d+2} [(|w_i| + |w_j|)|x| + |b_i| + |b_j|] + 4u|f_i - f_j| $$
 
         Four units for the difference of the logits and that of margin and error.
         """
-        dot = gamma(self.length + 2) * self._sizes(at_x.features, top) + (self.length + 1) * TINY
-        return SAFETY * (self.spread[top] * at_x.error[:, None] + dot + 4 * U * margin.abs())
+        dot = gamma(self.length + 2) * self._sizes(at_x.features, top) + 4 * U * margin.abs()
+        lost = own.unit * dot + (self.length + 1) * own.tiny
+        return own.safety * (self.spread[top] * at_x.error[:, None] + lost)
 
-    def float32_error(self, at_x: Evaluation, deployed: Deployed, top: Tensor) -> tuple[Tensor, Tensor]:
+    def float32_error(
+        self, at_x: Evaluation, deployed: Deployed, top: Tensor, own: Arithmetic = DOUBLE
+    ) -> tuple[Tensor, Tensor]:
         r"""What float32 may take from a margin anywhere within r: a_ij + b_ij·r, both (B, N).
 
         $$ \|w_i - w_j\| E^{32} + \gamma^{32}_{d+2} [(|w_i|+|w_j|)|x| + |b_i|+|b_j|
@@ -78,7 +81,7 @@ class Head:
         underflow = 2 * (self.length + 1) * TINY32
         lost = spread * a + unit * (self._sizes(at_x.features, top) + lengths * (at_x.error[:, None] + a))
         growing = spread * b + unit * lengths * (deployed.lipschitz + b)
-        return SAFETY * (lost + underflow), SAFETY * growing
+        return own.safety * (lost + underflow), own.safety * growing
 
     def float32_limit(self, at_x: Evaluation, deployed: Deployed) -> Tensor:
         """Within which distance no float32 number overflows: (B,)."""

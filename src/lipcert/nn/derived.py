@@ -52,6 +52,7 @@ class Derived(nn.Module):
         self._kept: _Kept | None = None
         self._followed: _State | None = None
         self._precision: torch.dtype | None = None
+        self._fixed = 0
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """The weights, of the precision of the sources."""
@@ -62,6 +63,8 @@ class Derived(nn.Module):
 
     def weights(self) -> tuple[Tensor, ...]:
         """What the layer executes."""
+        if self._fixed:
+            return tuple(self.get_buffer(f"fixed{i}") for i in range(self._fixed))
         if self.training:
             self._follow_changes()
             return self.derive(*self._sources())
@@ -107,6 +110,18 @@ class Derived(nn.Module):
     def remember_precision(self) -> None:
         """Round the weights to the present precision even if the layer is cast to a finer one."""
         self._precision = self._sources()[0].dtype
+
+    def fix(self) -> None:
+        """Keep the weights of evaluation as buffers, complex ones as pairs: for programs that trace them."""
+        for i, weight in enumerate(weights := self._settled()):
+            real = torch.view_as_real(weight) if weight.is_complex() else weight
+            self.register_buffer(f"fixed{i}", real.clone(), persistent=False)
+        self._fixed = len(weights)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether its weights are buffers."""
+        return self._fixed > 0
 
     def plain(self) -> nn.Module:
         """Ordinary torch layers that compute the same, where there are some: else the layer itself."""

@@ -34,6 +34,7 @@ from lipcert.errors import InputError
 from lipcert.nn.convolutional import space_to_depth, square_side
 from lipcert.nn.derived import Built, Derived, linear_with
 from lipcert.nn.elementwise import EXACT, require_elementwise
+from lipcert.nn.real_fourier import by_frequency_real, transforms_unit
 from lipcert.types import Shape
 
 
@@ -132,6 +133,7 @@ class SandwichConv2d(_Sandwich):
         super().__init__(raw, out_channels, bias, activation)
         self.in_channels, self.out_channels, self.stride = in_channels, out_channels, stride
         self._size: tuple[int, int] = (0, 0)
+        self._norms: tuple[float, float] | None = None  # of fixed weights
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """W₂ and W₁ at half the frequencies of the image: (F, out, out) and (F, out, in)."""
@@ -141,6 +143,8 @@ class SandwichConv2d(_Sandwich):
     def weights_on(self, shape: Sequence[int]) -> tuple[Tensor, ...]:
         """What is executed on images of this shape."""
         size = (shape[-2] // self.stride, shape[-1] // self.stride)
+        if size != self._size and self.is_fixed:
+            raise InputError(f"SandwichConv2d: fixed for images of {self._size}, got {size}")
         if size != self._size:
             self._size, self._kept = size, None
         kernel = self.raw.shape[-1]
@@ -159,6 +163,18 @@ class SandwichConv2d(_Sandwich):
         before = by_frequency(x, inner)
         before = before if self.bias is None else before + self.bias[:, None, None]
         return by_frequency(self.activation(before), outer)
+
+    def absolute_norms(self) -> tuple[float, float]:
+        """Of |W₂| and |W₁|, at the worst frequency, from above."""
+        if self._norms is not None:
+            return self._norms
+        outer, inner = (math.sqrt(nu(weight.abs())) for weight in self.weights())
+        return outer, inner
+
+    def fix(self) -> None:
+        """With the norms of the weights."""
+        self._norms = self.absolute_norms()
+        super().fix()
 
     def extra_repr(self) -> str:
         """Shown by print."""
@@ -180,6 +196,8 @@ def centred_symbol(kernels: Tensor, size: tuple[int, int]) -> Tensor:
 
 def by_frequency(x: Tensor, matrices: Tensor) -> Tensor:
     """A circular convolution given at the frequencies of rfft2: (B, in, H, W) → (B, out, H, W)."""
+    if not matrices.is_complex():
+        return by_frequency_real(x, matrices)
     size = x.shape[-2:]
     spectrum = torch.fft.rfft2(x).flatten(2).permute(2, 1, 0)  # (F, in, B)
     product = (matrices @ spectrum).permute(2, 1, 0)  # (B, out, F)
@@ -282,27 +300,29 @@ class SandwichConvRule(_SandwichRule):
     def roundoff(self, module: SandwichConv2d, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """By norms: FFTs mix all pixels."""
         (x,) = inputs
-        outer, inner = module.weights_on(x.shape)
+        _, inner = module.weights_on(x.shape)
+        of_outer, of_inner = module.absolute_norms()
         x = space_to_depth(x, module.stride, module)
-        before, bias = by_frequency(x, inner), 0.0
+        before, bias = by_frequency(x, inner), x.new_zeros(())
         if module.bias is not None:
             before = before + module.bias[:, None, None]
-            bias = float(torch.linalg.vector_norm(module.bias)) * math.sqrt(before[0, 0].numel())
+            bias = torch.linalg.vector_norm(module.bias) * math.sqrt(before[0, 0].numel())
         values = module.activation(before)
         lost = self._unit(module, x.shape)
-        first = lost * (math.sqrt(nu(inner.abs())) * sample_norm(x) + bias)
+        first = lost * (of_inner * sample_norm(x) + bias)
         activation = U * _rounded(module) * sample_norm(1 + before.abs() + values.abs())
-        return SAFETY * math.sqrt(nu(outer.abs())) * (first + activation + lost * sample_norm(values))
+        return SAFETY * of_outer * (first + activation + lost * sample_norm(values))
 
     def roundoff_gain(self, module: SandwichConv2d) -> float:
         """Of both products, and of an activation that rounds."""
-        outer, inner = module.weights()
-        through = math.sqrt(nu(outer.abs()) * nu(inner.abs()))
+        through = math.prod(module.absolute_norms())
         units = self._unit(module, (module._size[0], module._size[1])) / U
         return SAFETY * SAFETY * through * (2 * units + 40)
 
     def _unit(self, module: SandwichConv2d, shape: Sequence[int]) -> float:
         """What two FFTs and the product between them lose, relative to ‖|W|‖‖x‖."""
+        if module.is_fixed:
+            return gamma(self.products(module) + 16) + transforms_unit(shape[-2], shape[-1])
         pixels = shape[-2] * shape[-1]
         return gamma(self.products(module) + 16) + 2 * _FFT * math.log2(2 * pixels) * U
 

@@ -263,7 +263,7 @@ class SOCRule(Built):
         (x,) = inputs
         (kernels,) = module.weights()
         size = module.exponential(module.widened(x.abs()), kernels.abs())
-        bias = 0.0 if module.bias is None else float(torch.linalg.vector_norm(module.bias)) * _pixels(output)
+        bias = 0.0 if module.bias is None else torch.linalg.vector_norm(module.bias) * _pixels(output)
         return SAFETY * gamma(self.products(module)) * (sample_norm(size) + bias)
 
     def roundoff_gain(self, module: SOCConv2d) -> float:

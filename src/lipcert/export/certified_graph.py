@@ -1,0 +1,143 @@
+r"""What a certifier computes, as one module that can be traced: x → logits, class, radius.
+
+In float64 it is the certifier's own formula, with three times the error of a margin: two evaluations differ
+by twice that at most, so the radius is never above the library's, whatever order a runtime sums in.
+
+In float32 the margin is that of the float32 logits, less their error, less what float32 may lose anywhere in
+the ball (docs/proofs.md, theorem 5, evaluated in float32 and enlarged by what that may round away):
+
+$$ r = \min_j \frac{f_i - f_j - e_{ij} - a_{ij}}{K_{ij} + b_{ij}} $$
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.bounds.contract import Rule
+from lipcert.bounds.graph import Program, Step
+from lipcert.certificate import Certifier
+from lipcert.evaluation import DOUBLE, SINGLE, evaluate
+from lipcert.head import Head
+from lipcert.nn.derived import Derived
+
+
+class _Settled(Rule[Any]):
+    """A rule whose numbers were computed beforehand: what is traced must not look at weights."""
+
+    def __init__(self, rule: Rule[Any], module: nn.Module) -> None:
+        self._rule = rule
+        self._gain = rule.roundoff_gain(module)
+        self._underflow = rule.float32_underflow(module)
+
+    def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        return self._rule.roundoff(module, inputs, output)
+
+    def roundoff_gain(self, module: nn.Module) -> float:
+        return self._gain
+
+    def products(self, module: nn.Module) -> int:
+        return self._rule.products(module)
+
+    def float32_underflow(self, module: nn.Module) -> float:
+        return self._underflow
+
+    def join_upper(self, constants: Sequence[float]) -> float:
+        return self._rule.join_upper(constants)
+
+    def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
+        return self._rule.join_errors(errors)
+
+
+class CertifiedGraph(nn.Module):
+    """The network of a certifier with its proved constants; float64, or float32 as deployed."""
+
+    def __init__(self, prover: Certifier, float32: bool = False) -> None:
+        super().__init__()
+        self._float32, self._own = float32, SINGLE if float32 else DOUBLE
+        self._program, self._head = _copied(prover.features, prover.head, float32)
+        self._bound = prover.bound
+        self.register_buffer("_pairs", _narrowed(prover.pairs, float32))
+        # Registered, so that tracing finds their tensors.
+        self.layers = nn.ModuleList([step.module for step in self._program.steps])
+        self.last = self._head.layer
+        for name in ("rows", "bias", "spread"):
+            self.register_buffer(name, getattr(self._head, name))
+        self.requires_grad_(False)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits (B, N), class (B,), −1 where a logit is not finite, and certified radius (B,)."""
+        own, head = self._own, self._head
+        at_x = evaluate(self._program, self._bound, x, self._float32, own)
+        logits = head(at_x.features)
+        top = logits.argmax(dim=1)
+        margin, constants = head.margin(logits, top), self.get_buffer("_pairs")[top]
+        error = head.margin_error(at_x, top, margin, own)
+        if at_x.deployed is None:
+            margin = margin - 3.01 * error
+        else:
+            lost, growing = head.float32_error(at_x, at_x.deployed, top, own)
+            margin, constants = margin - error - lost, constants + growing
+        radius = _radius(margin, constants, top)
+        if at_x.deployed is not None:
+            radius = torch.minimum(radius, head.float32_limit(at_x, at_x.deployed).clamp_min(0.0))
+        finite = _finite(logits)
+        trusted = finite & _finite(x.flatten(1)) & _finite(margin) & _finite(constants)
+        return logits, torch.where(finite, top, -1), torch.where(trusted, radius, torch.zeros_like(radius))
+
+
+def _radius(margin: Tensor, constants: Tensor, top: Tensor) -> Tensor:
+    """The smallest margin/K over all rivals, rounded down: (B,)."""
+    down = 1 - 8 * torch.finfo(margin.dtype).eps
+    without_end = torch.full_like(margin, torch.inf)
+    free = torch.where(margin > 0, without_end, torch.zeros_like(margin))  # K = 0: the difference is constant
+    ratio = down * (margin / torch.where(constants == 0, torch.ones_like(constants), constants))
+    radius = torch.where(constants == 0, free, ratio)
+    rivals = torch.arange(margin.shape[1]) != top[:, None]
+    return torch.where(rivals, radius, without_end).amin(dim=1).clamp_min(0.0)
+
+
+def _finite(x: Tensor) -> Tensor:
+    """Whether every number of a sample is: (B,). NaN is not below anything."""
+    largest = torch.finfo(x.dtype).max
+    return (x.abs() <= largest).all(dim=1)
+
+
+def _copied(program: Program, head: Head, float32: bool) -> tuple[Program, Head]:
+    """For tracing: derived weights as buffers, other numbers computed."""
+    steps, layer = copy.deepcopy(([(step.name, step.module) for step in program.steps], head.layer))
+    modules = dict(steps)
+    for module in (*modules.values(), layer):
+        for part in module.modules():
+            if isinstance(part, Derived):
+                part.eval().fix()
+    settled = tuple(_settled(step, modules[step.name]) for step in program.steps)
+    if float32:
+        for module in (*modules.values(), layer):
+            module.float()
+    head = dataclasses.replace(
+        head,
+        rows=_narrowed(head.rows, float32),
+        bias=_narrowed(head.bias, float32),
+        spread=_narrowed(head.spread, float32),
+        layer=layer,
+    )
+    return dataclasses.replace(program, steps=settled), head
+
+
+def _settled(step: Step, module: nn.Module) -> Step:
+    return dataclasses.replace(step, module=module, rule=_Settled(step.rule, module))
+
+
+def _narrowed(x: Tensor, float32: bool) -> Tensor:
+    """The numbers; in float32 rounded away from zero where it does not hold them."""
+    if not float32:
+        return x.detach().clone()
+    single = x.detach().float()
+    away = torch.nextafter(single, single.sign() * torch.inf)
+    return torch.where(single.double().abs() < x.detach().abs(), away, single)

@@ -1,0 +1,162 @@
+"""Exported files in a real runtime: the library's logits and classes, and never a larger radius."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lipcert.certificate import Certifier
+from lipcert.errors import InputError
+from lipcert.export import export_onnx
+from lipcert.export.certified_graph import CertifiedGraph
+from lipcert.export.patches import average_pool, convolution
+from lipcert.models import MODELS
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "onnx_only.py"
+
+
+def family(name: str) -> Certifier:
+    example = MODELS[name].example
+    model = MODELS.create(name, **example).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    return Certifier(model, example.get("input_shape", (2,)), "fast")
+
+
+def outputs(path: Path, x: Tensor) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return session.run(["logits", "class", "radius"], {"x": x.numpy()})  # type: ignore[no-any-return]
+
+
+def check(path: Path, prover: Certifier, float32: bool) -> None:
+    for batch in (1, 5):
+        x = torch.rand(batch, *prover.input_shape)
+        logits, labels, radius = outputs(path, x if float32 else x.double())
+        certificate = prover(x, "float32" if float32 else "float64")
+        expected = prover.logits(x)
+        assert logits == pytest.approx(expected.numpy(), abs=1e-5 * float(1 + expected.abs().max()))
+        assert (labels == certificate.prediction.numpy()).all()
+        assert (radius <= certificate.radius.numpy()).all()
+        if not float32:  # it costs next to nothing
+            assert radius == pytest.approx(certificate.radius.numpy(), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("float32", [False, True])
+@pytest.mark.parametrize("name", list(MODELS))
+def test_every_family(name: str, float32: bool, tmp_path: Path) -> None:
+    prover = family(name)
+    check(export_onnx(prover, tmp_path / "model.onnx", float32=float32), prover, float32)
+
+
+@pytest.mark.parametrize("float32", [False, True])
+def test_an_mlp(float32: bool, tmp_path: Path) -> None:
+    prover = family("mlp")
+    check(export_onnx(prover, tmp_path / "model.onnx", float32=float32), prover, float32)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_the_graph_is_the_certifier(name: str) -> None:
+    """Before it is exported, where every family is quickly checked."""
+    prover = family(name)
+    x = torch.rand(6, *prover.input_shape)
+    for float32 in (False, True):
+        graph = CertifiedGraph(prover, float32).eval()
+        logits, labels, radius = graph(x if float32 else x.double())
+        certificate = prover(x, "float32" if float32 else "float64")
+        torch.testing.assert_close(logits.double(), prover.logits(x), rtol=1e-4, atol=1e-5)
+        assert torch.equal(labels, certificate.prediction)
+        assert (radius <= certificate.radius).all()
+    bad = x.double().clone()
+    bad[0].fill_(torch.nan)
+    bad[1].fill_(torch.inf)
+    _, labels, radius = CertifiedGraph(prover)(bad)
+    assert labels[0] == -1
+    assert radius[:2].tolist() == [0, 0]
+
+
+def test_the_float32_radius_is_not_moved_by_the_ball(tmp_path: Path) -> None:
+    """Points at the edge of a float32 radius get the same class from the float32 graph."""
+    prover = family("mlp")
+    graph = CertifiedGraph(prover, float32=True)
+    x = torch.rand(200, 2)
+    _, labels, radius = graph(x)
+    for _ in range(20):
+        step = F.normalize(torch.randn_like(x), dim=1) * 0.999 * radius[:, None].clamp_max(10.0)
+        assert torch.equal(graph(x + step)[1], labels)
+
+
+def test_a_process_without_torch_reads_it(tmp_path: Path, cli) -> None:
+    status, out, err = cli("export", "moons-cll", "moons.onnx")
+    assert status == 0, err
+    assert "logits, class, radius" in out
+    program = (
+        "import sys, runpy\n"
+        "sys.modules['torch'] = sys.modules['lipcert'] = None\n"  # to import them is an error now
+        "sys.argv = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    command = [sys.executable, "-c", program, str(EXAMPLE), "moons.onnx"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("certified for every change") == 4
+    facts = onnxruntime.InferenceSession("moons.onnx").get_modelmeta().custom_metadata_map
+    certificate = json.loads(facts["certificate"])
+    assert facts["model_sha256"] == certificate["model_sha256"]
+    assert json.loads(facts["classes"]) == ["upper", "lower"]
+
+
+def test_what_cannot_be_exported_is_named(tmp_path: Path, cli) -> None:
+    status, _, err = cli("export", "moons-cll", "moons.pt")
+    assert status == 2
+    assert "ends in .onnx" in err
+    assert not list(tmp_path.iterdir())
+    prover = Certifier(nn.Sequential(nn.Linear(2, 2)).double(), (2,))
+    with pytest.raises(InputError, match="float32 weights"):
+        export_onnx(prover, tmp_path / "model.onnx", float32=True)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dilation"),
+    [
+        ((3, 3), (1, 1), (1, 1), (1, 1)),
+        ((4, 2), (2, 1), (1, 0), (1, 1)),
+        ((2, 3), (3, 2), (0, 2), (2, 1)),
+    ],
+)
+def test_convolutions_by_patches(
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    padding: tuple[int, int],
+    dilation: tuple[int, int],
+    groups: int,
+) -> None:
+    x, bias = torch.randn(2, 4, 9, 10).double(), torch.randn(6).double()
+    weight = torch.randn(6, 4 // groups, *kernel).double()
+    found = convolution(x, weight, bias, stride, padding, dilation, False, (0, 0), groups)
+    torch.testing.assert_close(found, F.conv2d(x, weight, bias, stride, padding, dilation, groups))
+    weight, more = torch.randn(4, 6 // groups, *kernel).double(), (stride[0] - 1, stride[1] - 1)
+    found = convolution(x, weight, bias, stride, padding, dilation, True, more, groups)
+    expected = F.conv_transpose2d(x, weight, bias, stride, padding, more, groups, dilation)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("ceil", [False, True])
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize("divisor", [None, 5])
+def test_averages_by_slices(ceil: bool, counted: bool, divisor: int | None) -> None:
+    x = torch.randn(2, 3, 7, 8).double()
+    for kernel, stride, padding in [(2, 1, 0), (2, 2, 1), (3, 2, 1), (3, 3, 0)]:
+        found = average_pool(x, (kernel,), (stride,), (padding,), ceil, counted, divisor)
+        torch.testing.assert_close(found, F.avg_pool2d(x, kernel, stride, padding, ceil, counted, divisor))
