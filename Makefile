@@ -50,7 +50,7 @@ docs: .venv/.dev
 	touch $@
 
 .venv/.dev: .venv/.core
-	$(PIP) --editable '.[dev,attack,onnx,ray,report]'
+	$(PIP) --editable '.[dev,attack,docs,explore,onnx,ray,report]'
 	touch $@
 
 .venv/.browser: .venv/.dev
