@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+import typer
 
+from lipcert import completion, doctor
+from lipcert.cli import app
+from lipcert.data.fetch import ARCHIVES
 from lipcert.models import load
+from lipcert.models.trained import trained_models
+from lipcert.recipes import packaged_recipes
+from lipcert.report import listing
+from lipcert.reproductions import REPRODUCTIONS
 
 SMOKE = ["train", "moons-cll", "--budget", "smoke"]
 
@@ -249,6 +260,97 @@ def test_list_shows_every_kind(kind: str, cli) -> None:
     assert len(out.splitlines()) > 4
 
 
-def test_no_arguments_show_the_help(cli) -> None:
-    _, out, err = cli()
-    assert "Usage: lipcert" in out + err
+def all_commands() -> dict[str, Any]:
+    group: Any = typer.main.get_command(app)
+    inner = {f"data {name}": command for name, command in group.commands["data"].commands.items()}
+    return {**{name: c for name, c in group.commands.items() if name != "data"}, **inner}
+
+
+@pytest.mark.parametrize("name", sorted(all_commands()))
+def test_every_help_has_an_example_that_can_be_typed(name: str) -> None:
+    command = all_commands()[name]
+    example = (command.help or "").partition("Example: lipcert ")[2]
+    assert example.startswith(name)
+    words = shlex.split(example.removeprefix(name))
+    command.make_context(name, words, resilient_parsing=False)  # raises for what it does not know
+
+
+def test_alone_it_shows_where_to_start(cli) -> None:
+    status, out, err = cli()
+    assert status == 0, err
+    typed = [line.split("   ")[0].strip() for line in out.splitlines() if line.startswith("  lipcert ")]
+    assert len(typed) > 5
+    for line in typed:
+        name, *words = shlex.split(line.removeprefix("lipcert "))
+        all_commands()[name].make_context(name, words)
+
+
+def test_the_doctor(cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "cifar-10-batches-bin").mkdir()
+    monkeypatch.setenv("LIPCERT_DATA", str(tmp_path))
+    known = doctor.metadata.version
+
+    def version(name: str) -> str:
+        if name == "foolbox":
+            raise doctor.metadata.PackageNotFoundError(name)
+        return "0.1" if name == "typer" else known(name)
+
+    monkeypatch.setattr(doctor.metadata, "version", version)
+    status, out, err = cli("doctor")
+    assert status == 0, err
+    assert str(tmp_path / "cifar-10-batches-bin") in out
+    assert "lipcert data fetch cifar100" in out
+    assert "missing foolbox: pip install 'lipcert[attack]'" in out
+    assert "0.1, but lipcert needs >=0.15" in out
+    assert str(torch.__version__) in out
+
+
+def test_a_shell_completes_what_there_is() -> None:
+    assert tuple(completion.KINDS) == tuple(listing._KINDS)
+    assert set(completion.REPRODUCTIONS) == set(REPRODUCTIONS)
+    assert set(completion.DATA_SETS) == set(ARCHIVES)
+    assert completion.recipes("") == packaged_recipes()
+    assert completion.recipes("moons-g") == [
+        name for name in packaged_recipes() if name.startswith("moons-g")
+    ]
+    assert completion.models("") == trained_models()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("lipcert tra", "train"),
+        ("lipcert train moons-cl", "moons-cll-0.2"),
+        ("lipcert list rep", "reproductions"),
+    ],
+)
+def test_completion_in_a_real_shell(words: str, expected: str) -> None:
+    """The script that --show-completion gives, asked by bash itself."""
+    lipcert = Path(sys.executable).parent / "lipcert"
+    environment = {
+        **os.environ,
+        "PATH": f"{lipcert.parent}:{os.environ['PATH']}",
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+    }
+    asked = f"""
+    eval "$(lipcert --show-completion bash)"
+    COMP_WORDS=({words}); COMP_CWORD={len(words.split()) - 1}
+    _lipcert_completion lipcert && printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, env=environment)
+    assert expected in done.stdout.split(), done.stderr
+
+
+def test_ctrl_c_ends_a_certification_with_status_130_and_writes_nothing(tmp_path: Path) -> None:
+    program = (
+        "import sys, signal, os\n"
+        "def certify(*a, **k): os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(5)\n"
+        "import lipcert.recipes.certifying as certifying; certifying.certify_data = certify\n"
+        "sys.argv = ['lipcert', 'certify', 'moons-cll']\n"
+        "from lipcert.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 130, done.stderr
+    assert done.stderr.strip().splitlines()[-1] == "lipcert: interrupted"
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())

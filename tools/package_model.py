@@ -15,6 +15,7 @@ from lipcert.models import load, save
 from lipcert.models.files import model_file, read_card, round_to_16_bits
 from lipcert.recipes.certifying import certify_model
 from lipcert.recipes.reading import read_recipe
+from lipcert.report.model_card import model_card
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "lipcert" / "models" / "weights"
 
@@ -29,8 +30,11 @@ def package(run: Path, home: Path) -> None:
         shutil.copy(run / "recipe.yaml", made)
         save(model, read_card(model_file(run)), made / "model.safetensors")
         certify = recipe.certify
-        findings = certify_model(str(made), None, certify.splits[-1], None, certify.rounding, certify.effort)
+        findings = certify_model(
+            str(made), None, certify.splits[-1], None, certify.rounding, certify.effort, certify.local
+        )
         write_json(made / "certificate.json", findings)
+        (made / "model-card.md").write_text(model_card(made, home.name))
         home.mkdir(parents=True, exist_ok=True)
         for file in made.iterdir():
             shutil.copy(file, home)

@@ -8,10 +8,11 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from lipcert import completion
+
 app = typer.Typer(
     name="lipcert",
     help="Train, prove and certify classifiers with deterministic L2 robustness certificates.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
@@ -26,7 +27,11 @@ SplitName = Annotated[str, typer.Option(help="train, val or test.")]
 Radii = Annotated[str | None, typer.Option(help="Comma-separated.", show_default="the run's")]
 RoundingName = Annotated[str, typer.Option(help="float64, float32 (as deployed) or ignored.")]
 Model = Annotated[
-    str, typer.Argument(help="A run directory, a .safetensors file or a name (`lipcert list trained`).")
+    str,
+    typer.Argument(
+        help="A run directory, a .safetensors file or a name (`lipcert list trained`).",
+        autocompletion=completion.models,
+    ),
 ]
 Local = Annotated[bool, typer.Option(help="Prove bounds on balls around every sample as well.")]
 Settings = Annotated[
@@ -35,12 +40,37 @@ Settings = Annotated[
 Jobs = Annotated[int | None, typer.Option(help="Trainings at a time.", show_default="one a core")]
 Overwrite = Annotated[bool, typer.Option(help="Replace what the output directory holds.")]
 
+_START = """\
+lipcert: classifiers whose every prediction has a proved L2 radius
+
+  lipcert train moons-cll                         a first training: a minute, no data needed
+  lipcert verify moons-cll --data .               prove the certificate of a model that comes along
+  lipcert train folder --set data.root=photos     your own images: a folder with a folder a class
+  lipcert predict RUN photo.jpg                   class, certified radius, nearest rival
+  lipcert export RUN model.onnx                   for runtimes without torch, the radius an output
+  lipcert explore                                 a page to play with
+  lipcert reproduce moons --seeds 1..3            a figure of the paper
+
+lipcert list recipes     what can be trained        lipcert doctor    what is installed and found
+lipcert --help           every command              lipcert --install-completion    for your shell"""
+
+
+@app.callback(invoke_without_command=True)
+def start(context: typer.Context) -> None:
+    """Train, prove and certify classifiers with deterministic L2 robustness certificates."""
+    if context.invoked_subcommand is None:
+        print(_START)
+
 
 @app.command()
 def train(
     recipes: Annotated[
         list[str],
-        typer.Argument(metavar="RECIPE...", help="Packaged names (`lipcert list recipes`) or YAML files."),
+        typer.Argument(
+            metavar="RECIPE...",
+            help="Packaged names (`lipcert list recipes`) or YAML files.",
+            autocompletion=completion.recipes,
+        ),
     ],
     budget: Budget = None,
     stack: Annotated[
@@ -110,6 +140,7 @@ def certify(
     _print(certificate_table(findings))
     write_json(output, findings)
     print(f"certificate: {output}")
+    print(f"next: lipcert verify {output} {model}")
 
 
 @app.command()
@@ -179,6 +210,7 @@ def export(
 
     for line in export_model(model, output, float32, effort):
         print(line)
+    print(f"next: python examples/onnx_only.py {output}, or any ONNX runtime")
 
 
 @app.command()
@@ -257,7 +289,12 @@ def inspect(
 
 @app.command()
 def reproduce(
-    name: Annotated[str, typer.Argument(help="A figure or table (`lipcert list reproductions`).")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A figure or table (`lipcert list reproductions`).", autocompletion=completion.reproductions
+        ),
+    ],
     budget: Budget = None,
     seeds: Annotated[
         str | None, typer.Option(help="Such as 1, 1..3 or 1,5,7.", show_default="the budget's")
@@ -293,7 +330,13 @@ def reproduce(
 
 @app.command()
 def sweep(
-    recipe: Annotated[str, typer.Argument(help="A packaged name (`lipcert list recipes`) or a YAML file.")],
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            help="A packaged name (`lipcert list recipes`) or a YAML file.",
+            autocompletion=completion.recipes,
+        ),
+    ],
     over: Annotated[
         list[str],
         typer.Option(metavar="KEY=VALUES", help="Such as seed=1..9 or loss.eps=0.1,0.2; repeatable."),
@@ -344,13 +387,49 @@ def report(
     print(f"wrote {page}, and {len(others)} files in {page.with_suffix('')}")
 
 
+@app.command()
+def explore(
+    model: Annotated[
+        str | None,
+        typer.Argument(help="A run, a .safetensors file or a name.", show_default="cifar10-4c3f-cll"),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, show_default="7860, or the next that is free")
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
+) -> None:
+    """Open a page to train two moons, attack images and see a run's curves. Needs lipcert[explore].
+
+    Example: lipcert explore runs/cifar10-4c3f-cll --no-browser
+    """
+    from lipcert.errors import InputError
+
+    try:
+        import gradio  # noqa: F401
+    except ImportError:
+        raise InputError("explore: Gradio is missing; pip install 'lipcert[explore]' brings it") from None
+    try:
+        from lipcert.explore.exhibit import DEFAULT, Exhibit
+        from lipcert.explore.server import serve
+
+        serve(Exhibit.open(model or DEFAULT), port, browser)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
 data_app = typer.Typer(help="Data sets on this machine.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
 
 @data_app.command("fetch")
 def data_fetch(
-    name: Annotated[str, typer.Argument(help="cifar10, cifar100 or tiny-imagenet.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help=f"{', '.join(completion.DATA_SETS[:-1])} or {completion.DATA_SETS[-1]}.",
+            autocompletion=completion.data_sets,
+        ),
+    ],
     root: Annotated[
         Path | None, typer.Option(help="Where to.", show_default="$LIPCERT_DATA or the user's cache")
     ] = None,
@@ -361,16 +440,16 @@ def data_fetch(
     """
     from lipcert.data.fetch import fetch
 
-    print(fetch(name, root))
+    place = fetch(name, root)
+    print(f"{name}: {place}")
+    print(f"next: lipcert list recipes | grep {name.partition('-')[0]}")
 
 
 @app.command("list")
 def list_(
     kind: Annotated[
         str,
-        typer.Argument(
-            help="recipes, reproductions, losses, layers, models, trained, data, schedules, optimizers."
-        ),
+        typer.Argument(help=f"{', '.join(completion.KINDS)}.", autocompletion=completion.kinds),
     ],
 ) -> None:
     """Show what there is of a kind, with a line about each.
@@ -380,6 +459,18 @@ def list_(
     from lipcert.report.listing import listing
 
     _print(listing(kind))
+
+
+@app.command()
+def doctor() -> None:
+    """Show versions, devices, data found, extras that are missing and how to get them.
+
+    Example: lipcert doctor
+    """
+    from lipcert.doctor import findings
+
+    for table in findings():
+        _print(table)
 
 
 def _next_step(run: Any) -> str:
@@ -395,7 +486,10 @@ def main() -> None:
     from lipcert.errors import LipcertError, exit_status
 
     try:
-        sys.exit(app(standalone_mode=False))
+        status = app(standalone_mode=False)
+        if status == 130:  # Ctrl-C where nothing was under way that had to be saved
+            _fail(130, "interrupted")
+        sys.exit(status)
     except LipcertError as error:
         _fail(exit_status(error), str(error))
     except OSError as error:  # a full disk, a directory that went away
@@ -404,7 +498,7 @@ def main() -> None:
         if not hasattr(error, "format_message"):  # what typer raises for a wrong flag has one
             raise
         if type(error).__name__ == "NoArgsIsHelpError":
-            sys.exit(2)  # the help is printed already
+            sys.exit(0)  # the help is printed already
         _fail(2, f"{error.format_message()} (--help shows what there is)")
 
 

@@ -17,6 +17,7 @@ from lipcert.models import ModelCard, create, load, save, trained
 from lipcert.models.files import model_file, read_card, round_to_16_bits
 from lipcert.models.trained import model_place, read_statement, trained_models
 from lipcert.recipes.certifying import verify_file
+from lipcert.report.model_card import model_card
 
 
 @pytest.mark.parametrize("name", trained_models())
@@ -42,7 +43,7 @@ def test_a_packaged_certificate_is_proved_again() -> None:
 @pytest.mark.parametrize("name", trained_models())
 def test_every_packaged_model_says_where_it_comes_from(name: str) -> None:
     place = model_place(name)
-    assert {"model.safetensors", "certificate.json", "recipe.yaml"} <= {p.name for p in place.iterdir()}
+    assert (place / "model-card.md").read_text() == model_card(place, name)
     assert read_statement(place)["rounding"] == "float64"
     assert sum(p.stat().st_size for p in place.iterdir()) < 6e6
 
@@ -111,3 +112,17 @@ def test_gain_scales_every_layer() -> None:
     for gain in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match="gain"):
             create("4c3f", num_classes=3, input_shape=(1, 8, 8), gain=gain)
+
+
+def test_weights_replaced_beside_a_certificate_are_refused(tmp_path: Path) -> None:
+    shutil.copytree(model_place("moons-cll"), tmp_path / "run")
+    model, file = load(tmp_path / "run"), tmp_path / "run" / "model.safetensors"
+    with torch.no_grad():
+        model[0].bias[0] += 1
+    save(model, read_card(file), file)
+    with pytest.raises(InputError, match="one of the two was replaced"):
+        load(tmp_path / "run")
+    assert any(check.holds is False for check in verify_file(str(tmp_path / "run"), None, None))
+    (tmp_path / "run" / "certificate.json").write_text("{}")
+    with pytest.raises(InputError, match="cannot be read as a certificate"):
+        load(tmp_path / "run")

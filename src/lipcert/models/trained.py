@@ -29,12 +29,20 @@ def model_place(source: str | Path) -> Path:
 
 
 def read_statement(place: Path) -> dict[str, Any]:
-    """The certificate beside a packaged model's weights."""
+    """The certificate beside a model's weights."""
     statement: dict[str, Any] = json.loads((place / "certificate.json").read_text())
     return statement
 
 
-def check_unchanged(place: Path, weights: Mapping[str, Tensor]) -> None:
-    """Weights that came with the package are those of their certificate, or nothing is loaded."""
-    if place.parent == _HOME and tensors_sha256(weights) != read_statement(place)["model_sha256"]:
-        raise InputError(f"{place}: the weights are not those of the certificate; install lipcert again")
+def check_unchanged(file: Path, weights: Mapping[str, Tensor]) -> None:
+    """Weights beside a certificate are those it speaks of, or nothing is loaded."""
+    place = file.parent
+    if file.name != "model.safetensors" or not (place / "certificate.json").is_file():
+        return
+    try:
+        claimed = read_statement(place)["model_sha256"]
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{place / 'certificate.json'}: cannot be read as a certificate") from None
+    if tensors_sha256(weights) != claimed:
+        remedy = "install lipcert again" if place.parent == _HOME else "one of the two was replaced"
+        raise InputError(f"{place}: the weights are not those of the certificate; {remedy}")

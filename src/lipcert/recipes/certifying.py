@@ -15,9 +15,10 @@ from lipcert.data.base import Split
 from lipcert.errors import InputError
 from lipcert.local_bound import balls_for
 from lipcert.models import load as load_model
-from lipcert.models.files import model_file, read_card
+from lipcert.models.files import model_file, read_card, read_model
 from lipcert.models.trained import model_place
 from lipcert.recipes.reading import read_recipe
+from lipcert.recipes.waiting import proving, waiting
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ class Subject:
                 f"the data has {data.input_shape} and {len(data.classes)}"
             )
         model = load_model(source)
-        prover = certifier(model, card.input_shape, effort)  # type: ignore[arg-type]
+        with proving():
+            prover = certifier(model, card.input_shape, effort)  # type: ignore[arg-type]
         return cls(model, prover, data, described, _parse_radii(radii) if radii else default_radii)
 
 
@@ -71,9 +73,11 @@ def verify_file(certificate: str, source: str | None, root: str | None) -> list[
     place = model_place(certificate)
     claim = read_certificate(place / "certificate.json" if place.is_dir() else place)
     source = source or str(place if place.is_dir() else place.parent)
-    card = read_card(model_file(source))
+    file = model_file(source)
+    card = read_card(file)
     splits = {} if root is None else {split: _claimed_data(claim, split, root) for split in claim["splits"]}
-    return verify(claim, load_model(source), card.input_shape, splits)
+    with waiting("proving and counting again"):
+        return verify(claim, read_model(file), card.input_shape, splits)
 
 
 def _claimed_data(claim: dict[str, Any], split: Any, root: str) -> Dataset:

@@ -21,6 +21,7 @@ from lipcert.errors import InputError, TrainingError
 from lipcert.models import ModelCard, save
 from lipcert.recipes.schema import Recipe, within
 from lipcert.recipes.tightness import measure
+from lipcert.recipes.waiting import proving
 from lipcert.shards import Shard
 from lipcert.train import Hardware, Plan, fit, fit_stack
 from lipcert.train.hardware import is_first_process, shard_of, started
@@ -166,7 +167,8 @@ def _certify(recipe: Recipe, plan: Plan, shard: Shard) -> tuple[Certifier, Split
     """The proof, and the certificate of every sample of the recipe's splits."""
     settings = recipe.certify
     shard.share(plan.model.cpu())
-    prover = Certifier(plan.model.eval(), plan.train.input_shape, settings.effort, shard)
+    with proving():
+        prover = Certifier(plan.model.eval(), plan.train.input_shape, settings.effort, shard)
     data = {split: recipe.make_data(split) for split in settings.splits}
     certify = partial(certify_data, prover, rounding=settings.rounding, shard=shard, local=settings.balls)
     return prover, {split: (samples, certify(samples)) for split, samples in data.items()}

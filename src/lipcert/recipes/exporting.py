@@ -13,6 +13,7 @@ from lipcert.hashing import tensors_sha256
 from lipcert.models import load as load_model
 from lipcert.models.files import model_file, read_card
 from lipcert.models.trained import model_place
+from lipcert.recipes.waiting import proving, waiting
 
 
 def export_model(source: str, path: Path, float32: bool, effort: str) -> list[str]:
@@ -21,14 +22,16 @@ def export_model(source: str, path: Path, float32: bool, effort: str) -> list[st
         raise InputError(f"{path}: expected a name that ends in .onnx")
     card = read_card(model_file(source))
     model = load_model(source)
-    prover = certifier(model, card.input_shape, effort)  # type: ignore[arg-type]
+    with proving():
+        prover = certifier(model, card.input_shape, effort)  # type: ignore[arg-type]
     facts: dict[str, Any] = {"model": card.name, "model_sha256": tensors_sha256(model.state_dict())}
     if card.classes:
         facts["classes"] = list(card.classes)
     certificate = model_place(source) / "certificate.json"
     if certificate.is_file():
         facts["certificate"] = json.loads(certificate.read_text())
-    export_onnx(prover, path, float32=float32, metadata=facts)
+    with waiting("writing the graph"):
+        export_onnx(prover, path, float32=float32, metadata=facts)
     kind = "float32" if float32 else "float64"
     shape = "×".join(map(str, card.input_shape))
     return [

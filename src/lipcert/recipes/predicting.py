@@ -21,6 +21,7 @@ from lipcert.models import ModelCard
 from lipcert.models import load as load_model
 from lipcert.models.files import model_file, read_card
 from lipcert.models.trained import model_place
+from lipcert.recipes.waiting import proving
 
 # Decoded and certified at a time.
 _BATCH = 64
@@ -52,7 +53,9 @@ def predict_files(
     files, complaints = _files(paths)
     if not files:
         return [], complaints
-    judge = _Judge(certifier(load_model(source), card.input_shape), card, _sharpness(source), abstain_below)
+    with proving():
+        prover = certifier(load_model(source), card.input_shape)
+    judge = _Judge(prover, card, _sharpness(source), abstain_below)
     found: list[Prediction] = []
     console = Console(stderr=True)
     batches = [files[i : i + _BATCH] for i in range(0, len(files), _BATCH)]

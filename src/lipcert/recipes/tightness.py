@@ -17,6 +17,7 @@ from lipcert.errors import InputError, LipcertError
 from lipcert.hashing import tensors_sha256
 from lipcert.models import load
 from lipcert.recipes.reading import read_recipe
+from lipcert.recipes.waiting import proving
 
 
 class Budget(NamedTuple):
@@ -45,7 +46,8 @@ def measure(run: Path, budget: str = "full", seed: int = 0, quiet: bool = True) 
     dtype = next(model.parameters()).dtype
     images = data.x.dtype == torch.uint8 or bool((data.x.min() >= 0) & (data.x.max() <= 1))
     limits = (0.0, 1.0) if images else None
-    k_f = certifier(model, data.input_shape, recipe.certify.effort).k_f
+    with proving():
+        k_f = certifier(model, data.input_shape, recipe.certify.effort).k_f
     found = _begin(run, budget, seed, tensors_sha256(model.state_dict()), k_f)
     batches = range(0, pairs, _PAIRS_AT_ONCE)
     for batch in track(batches[found["batches"] :], "tightness", transient=True, disable=quiet):
