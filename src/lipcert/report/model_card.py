@@ -69,6 +69,6 @@ def _training(recipe: Recipe, statement: dict[str, Any]) -> str:
     made = statement["environment"]
     return (
         f"`lipcert train recipe.yaml`, the file beside this one: {recipe.data.name}, "
-        f"{recipe.train.epochs} epochs of batches of {recipe.train.batch_size}, {recipe.optimizer.name}, loss {loss['name']} ({values}), "
-        f"seed {recipe.seed}; {made['machine']}, torch {made['torch']}."
+        f"{recipe.train.epochs} epochs of batches of {recipe.train.batch_size}, {recipe.optimizer.name}, "
+        f"loss {loss['name']} ({values}), seed {recipe.seed}; {made['machine']}, torch {made['torch']}."
     )
