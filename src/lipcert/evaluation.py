@@ -37,6 +37,7 @@ class Arithmetic:
     unit: float
     safety: float
     tiny: float  # what one operation may lose to underflow
+    least: float  # what an entry may lose of the bounds themselves
 
     def underflow(self, step: Step) -> float:
         """What a layer may lose to it; float64's is part of every `roundoff`."""
@@ -45,9 +46,11 @@ class Arithmetic:
         return float(math.prod(step.shape)) * float(step.rule.float32_underflow(step.module))
 
 
-DOUBLE = Arithmetic(1.0, SAFETY, TINY)
+DOUBLE = Arithmetic(1.0, SAFETY, TINY, 0.0)
 # Bounds of roundings are sums of up to LONGEST positive numbers, off by 0.8 % at most, and roots of such.
-SINGLE = Arithmetic(FLOAT32, 1.02, TINY32)
+# Norms lose up to 2^-63 an entry to squares that underflow. γ is 2^-36 at most, which makes 2^-99 of a bound
+# an entry, and 2^-82 where it is multiplied by norms of weights below 2^17.
+SINGLE = Arithmetic(FLOAT32, 1.02, TINY32, 2.0**-82)
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,8 @@ def evaluate(
     for step, layer in zip(program.steps, bound.layers, strict=True):
         inputs = [values[i] for i in step.inputs]
         output = step.module.forward(*inputs)
-        roundoff = step.rule.roundoff(step.module, inputs, output)
+        entries = sum(math.prod(value.shape[1:]) for value in (*inputs, output))
+        roundoff = step.rule.roundoff(step.module, inputs, output) + own.least * entries
         error = step.rule.join_errors([errors[i] for i in step.inputs])
         if float32:
             before = [deployed[i] for i in step.inputs]
@@ -102,7 +106,12 @@ def evaluate(
 
 
 def _deployed(
-    step: Step, upper: float, roundoff: Tensor, error: Tensor, before: list[Deployed], safety: float
+    step: Step,
+    upper: float,
+    roundoff: Tensor,
+    error: Tensor,
+    before: list[Deployed],
+    safety: float = SAFETY,
 ) -> Deployed:
     """One layer of the float32 recursion."""
     a = step.rule.join_errors([d.a for d in before])
