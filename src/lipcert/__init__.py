@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lipcert.bounds import Bounded, UnknownBoundError, upper
     from lipcert.certificate import Certificate, Certifier, certified_accuracy, certifier, certify
     from lipcert.errors import InputError, LipcertError, StaleBoundError
+    from lipcert.estimator import CertifiedClassifier
     from lipcert.models.files import load
     from lipcert.types import PairLip
 
@@ -23,6 +24,7 @@ _HOME = {
     "upper": "lipcert.bounds",
     "UnknownBoundError": "lipcert.errors",
     "Certificate": "lipcert.certificate",
+    "CertifiedClassifier": "lipcert.estimator",
     "Certifier": "lipcert.certificate",
     "certified_accuracy": "lipcert.certificate",
     "certifier": "lipcert.certificate",
@@ -38,6 +40,7 @@ _SUBPACKAGES = ("bounds", "data", "losses", "models", "nn")
 __all__ = [
     "Bounded",
     "Certificate",
+    "CertifiedClassifier",
     "Certifier",
     "InputError",
     "LipcertError",

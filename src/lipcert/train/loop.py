@@ -23,11 +23,11 @@ from lipcert.train.training import Training
 _ASK_EVERY = 20
 
 
-def fit(plan: Plan, run: RunDirectory, fabric: Fabric | None = None) -> float:
+def fit(plan: Plan, run: RunDirectory, fabric: Fabric | None = None, bar: bool = True) -> float:
     """Train `plan.model` in place, from the run's last checkpoint if it has one; seconds spent in all."""
     fabric = fabric or Hardware(accelerator="cpu").launch()
     training = Training(plan, run, fabric)
-    with _monitors([training]) as monitors, Interrupt() as interrupt:
+    with _monitors([training], bar) as monitors, Interrupt() as interrupt:
         steps = Stack([training]) if is_stackable(training) else Single(training)
         for failure in _Loop(steps, monitors, interrupt).until(plan.total_steps).values():
             raise failure
@@ -145,11 +145,11 @@ def _deliver(training: Training) -> float:
 
 
 @contextlib.contextmanager
-def _monitors(trainings: Sequence[Training]) -> Iterator[Monitors]:
+def _monitors(trainings: Sequence[Training], bar: bool = True) -> Iterator[Monitors]:
     """Only the first process tells the world; one bar stands for all of a stack."""
     with contextlib.ExitStack() as stack:
         yield {
-            t: stack.enter_context(Monitor(t.run, t.plan.epochs, t.step, bar=t is trainings[0]))
+            t: stack.enter_context(Monitor(t.run, t.plan.epochs, t.step, bar=bar and t is trainings[0]))
             for t in trainings
             if t.fabric.is_global_zero
         }

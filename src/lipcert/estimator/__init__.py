@@ -1,0 +1,5 @@
+"""A certified classifier with scikit-learn's habits: tables in, classes and proved radii out."""
+
+from lipcert.estimator.classifier import CertifiedClassifier
+
+__all__ = ["CertifiedClassifier"]

@@ -1,0 +1,86 @@
+"""A network trained on arrays in memory, by the loop that trains recipes."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from pathlib import Path
+
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from torch import nn
+
+from lipcert.data import Dataset
+from lipcert.errors import InputError, InterruptedRunError
+from lipcert.losses import Loss
+from lipcert.models import create
+from lipcert.train import Plan, RunDirectory, fit
+from lipcert.train.optimizers import adam
+from lipcert.train.schedules import OneCycle
+
+# Enough for the tables that come with scikit-learn; a large one is seen a few times all the same.
+_STEPS, _EPOCHS = 500, 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a network is made; checked by what it is handed to, and here where that would be late."""
+
+    widths: Sequence[int]
+    learning_rate: float
+    epochs: int | None
+    batch_size: int
+    balanced: bool
+    seed: int
+
+    def __post_init__(self) -> None:
+        counts = {"batch_size": self.batch_size, "epochs": 1 if self.epochs is None else self.epochs}
+        for name, value in counts.items():
+            if not isinstance(value, Integral) or value < 1:
+                raise InputError(f"{name}: expected a whole number >= 1, got {value!r}")
+
+    def epochs_for(self, samples: int) -> int:
+        """As asked for, or as many as make enough steps."""
+        steps = math.ceil(samples / self.batch_size)
+        return max(_EPOCHS, math.ceil(_STEPS / steps)) if self.epochs is None else self.epochs
+
+
+def train_network(data: Dataset, loss: Loss, settings: Settings, bar: bool) -> nn.Module:
+    """A function of its arguments alone; torch's own generator is left as it was."""
+    epochs = settings.epochs_for(len(data))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        model = create(
+            "mlp", num_classes=len(data.classes), input_shape=data.input_shape, widths=settings.widths
+        )
+        plan = Plan(
+            model=model,
+            loss=loss,
+            optimizer=partial(adam, lr=settings.learning_rate),
+            schedules={"optimizer.lr": OneCycle()},
+            train=data,
+            epochs=epochs,
+            batch_size=min(settings.batch_size, len(data)),
+            seed=settings.seed,
+            checkpoint_every=epochs,
+            balanced=settings.balanced,
+        )
+        _train(plan, bar)
+    return model.eval()
+
+
+def _train(plan: Plan, bar: bool) -> None:
+    """In this process, wherever it was started; what the loop writes is thrown away."""
+    fabric = Fabric(accelerator="cpu", devices=1, plugins=LightningEnvironment())
+    with tempfile.TemporaryDirectory(prefix="lipcert-") as place:
+        run = RunDirectory(Path(place) / "CertifiedClassifier")
+        run.start({}, resume=False, overwrite=False)
+        try:
+            fit(plan, run, fabric, bar=bar)
+        except InterruptedRunError:  # whose state goes with the directory
+            raise KeyboardInterrupt from None
