@@ -12,6 +12,7 @@ ROOT = Path(lipcert.__file__).parent
 
 # Each part may import itself and the parts before it.
 ORDER = [
+    "completion",
     "errors",
     "types",
     "transforms",
@@ -36,11 +37,14 @@ ORDER = [
     "attack",
     "export",
     "train",
+    "estimator",
     "recipes",
     "report",
     "sweeps",
     "reproductions",
     "pages",
+    "explore",
+    "doctor",
     "cli",
 ]
 

@@ -391,7 +391,11 @@ def report(
 def explore(
     model: Annotated[
         str | None,
-        typer.Argument(help="A run, a .safetensors file or a name.", show_default="cifar10-4c3f-cll"),
+        typer.Argument(
+            help="A run, a .safetensors file or a name.",
+            show_default="cifar10-4c3f-cll",
+            autocompletion=completion.models,
+        ),
     ] = None,
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, show_default="7860, or the next that is free")

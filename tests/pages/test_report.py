@@ -20,6 +20,7 @@ from lipcert.pages.sources import Finished
 from lipcert.recipes import execute, read_recipe
 from lipcert.sweeps import LocalCrew, complete, lay_out
 from lipcert.train import RunDirectory
+from tests.browser import chromium_page, overheard
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -113,23 +114,15 @@ def test_what_cannot_be_reported_is_named(place: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def browser_page() -> Iterator[Page]:
-    from playwright.sync_api import sync_playwright
-
-    chromium = shutil.which("chromium")
-    assert chromium is not None, "these tests need Chromium (Debian: apt-get install chromium)"
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser.new_page()
-        browser.close()
+    with chromium_page() as page:
+        yield page
 
 
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_works_in_a_browser(width: int, browser_page: Page, place: Path, tmp_path: Path) -> None:
-    page, complaints, asked = browser_page, [], []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
-    page.on("request", lambda request: asked.append(request.url))
+    page = browser_page
+    complaints, asked = overheard(page)
     written = write_report([place / "cll", place / "gloro"], tmp_path / "report.html")
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(written.paths[0].as_uri())

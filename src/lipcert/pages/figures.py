@@ -10,6 +10,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 
 from lipcert.pages.charts import Chart
 from lipcert.report.curves import COLOURS, save_figure
@@ -23,6 +24,12 @@ def print_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
 
 def _print(chart: Chart, base: Path) -> list[Path]:
     figure, axes = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
+    draw_chart(axes, chart)
+    return save_figure(figure, base)
+
+
+def draw_chart(axes: Axes, chart: Chart) -> None:
+    """Lines, marks and axes of one diagram."""
     axes.set_prop_cycle(color=COLOURS)
     for line in chart.lines:
         if any(line.spread):
@@ -51,4 +58,3 @@ def _print(chart: Chart, base: Path) -> list[Path]:
     axes.grid(alpha=0.25, linewidth=0.5)
     if len(chart.lines) <= 20:
         axes.legend(fontsize=7, frameon=False)
-    return save_figure(figure, base)

@@ -49,13 +49,13 @@ def predict_files(
     if abstain_below is not None and not abstain_below >= 0:
         raise InputError(f"--abstain-below: expected a radius >= 0, got {abstain_below}")
     card = read_card(model_file(source))
-    form = _form(source, card)
+    form = image_form(source, card)
     files, complaints = _files(paths)
     if not files:
         return [], complaints
     with proving():
         prover = certifier(load_model(source), card.input_shape)
-    judge = _Judge(prover, card, _sharpness(source), abstain_below)
+    judge = _Judge(prover, card, sharpness(source), abstain_below)
     found: list[Prediction] = []
     console = Console(stderr=True)
     batches = [files[i : i + _BATCH] for i in range(0, len(files), _BATCH)]
@@ -96,7 +96,7 @@ class _Judge:
             )
 
 
-def _form(source: str, card: ModelCard) -> Form:
+def image_form(source: str, card: ModelCard) -> Form:
     """What images become for a model."""
     modes = {1: "L", 3: "RGB"}
     if len(card.input_shape) != 3 or card.input_shape[0] not in modes:
@@ -121,7 +121,7 @@ def _files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     return list(dict.fromkeys(files)), complaints
 
 
-def _sharpness(source: str) -> float:
+def sharpness(source: str) -> float:
     """K_hf/K_f: by how much the loss of a run multiplies its logits; 1 for a model file alone."""
     file = model_place(source) / "certificate.json"
     if not file.is_file():

@@ -1,0 +1,79 @@
+"""The model that the page is about: proved once, with what its directory and this machine have to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from lipcert.certificate import certifier
+from lipcert.data import Dataset
+from lipcert.data.images import Form
+from lipcert.errors import InputError, LipcertError
+from lipcert.explore.images import Judge
+from lipcert.models import ModelCard, load
+from lipcert.models.files import model_file, read_card
+from lipcert.models.trained import model_place
+from lipcert.pages.sources import Finished
+from lipcert.recipes.predicting import image_form, sharpness
+from lipcert.recipes.waiting import proving
+from lipcert.train.rundir import RunDirectory
+
+# Without a MODEL.
+DEFAULT = "cifar10-4c3f-cll"
+
+# Images to pick from.
+_EXAMPLES = 16
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A model; `judge` is None if it takes no images, `run` if there is no more than a model file."""
+
+    source: str
+    judge: Judge | None
+    examples: Dataset | None
+    remark: str  # what there is none of, and why
+    run: Finished | None
+
+    @classmethod
+    def open(cls, source: str) -> Exhibit:
+        """Load and prove it; raises `InputError` if there is no such model."""
+        card = read_card(model_file(source))
+        run = _run_of(model_place(source))
+        try:
+            form = image_form(source, card)
+        except InputError as error:
+            return cls(source, None, None, f"{error}.", run)
+        examples, remark = _examples(run, card)
+        return cls(source, _judge(source, card, form), examples, remark, run)
+
+
+def _judge(source: str, card: ModelCard, form: Form) -> Judge:
+    model = load(source)
+    with proving():
+        prover = certifier(model, card.input_shape)
+    names = card.classes or tuple(str(i) for i in range(prover.classes))
+    return Judge(model, prover, form, names, sharpness(source))
+
+
+def _run_of(place: Path) -> Finished | None:
+    """A run, or a packaged model, has a recipe."""
+    run = RunDirectory(place)
+    return Finished(run, place.resolve().name) if run.recipe.is_file() else None
+
+
+def _examples(run: Finished | None, card: ModelCard) -> tuple[Dataset | None, str]:
+    """Some images of the split that training has not seen, if they are on this machine; else why not."""
+    if run is None:
+        return None, "A model file names no data to pick images from; upload some."
+    try:
+        data = run.recipe.make_data(run.recipe.certify.splits[-1])
+    except LipcertError as error:
+        return None, f"No images to pick from ({error}); upload some."
+    if data.input_shape != card.input_shape or data.x.dtype != torch.uint8:
+        return None, "The data are not images of the model's size; upload some."
+    # Any order of the data will do: always the same random ones.
+    chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[:_EXAMPLES]
+    return data.subset(chosen), ""

@@ -1,0 +1,104 @@
+"""The tab with the images: pick or upload one, choose ε, see what is certified and what an attack finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import numpy as np
+
+from lipcert.data import Dataset
+from lipcert.data.images import SUFFIXES
+from lipcert.errors import LipcertError
+from lipcert.explore import markup
+from lipcert.explore.computing import in_turn
+from lipcert.explore.exhibit import Exhibit
+from lipcert.explore.images import Judge, attempt_html, read_upload, verdict_html
+
+# The image, what the attack found, what is certified.
+Look = tuple[np.ndarray | None, str, str]
+
+# Where the attack starts, and how far it may go.
+_EPS, _FARTHEST = 0.5, 3.0
+
+
+@dataclass(frozen=True)
+class Looking:
+    """What the controls do."""
+
+    judge: Judge
+    examples: Dataset | None
+
+    def look(self, image: np.ndarray | None, eps: float) -> Iterator[Look]:
+        """First what is certified, then, seconds later, the strongest attack found."""
+        if image is not None:
+            yield from in_turn(self._look(image, eps))
+
+    def _look(self, image: np.ndarray, eps: float) -> Iterator[Look]:
+        try:
+            verdict = self.judge(image)
+            shown = verdict_html(verdict, eps)
+            yield image, markup.message("Attacking …"), shown
+            yield image, attempt_html(image, verdict, self.judge.attack(image, eps), eps), shown
+        except LipcertError as error:
+            yield None, markup.message(str(error), "error"), ""
+
+    def pick(self, eps: float, event: gr.SelectData) -> Iterator[Look]:
+        """One of the examples."""
+        if self.examples is not None:
+            yield from self.look(self.examples.x[int(event.index)].numpy(), eps)
+
+    def receive(self, path: str, eps: float) -> Iterator[Look]:
+        """An upload, which may be anything."""
+        try:
+            image = read_upload(Path(path), self.judge.form)
+        except LipcertError as error:
+            yield None, markup.message(str(error), "error"), ""
+            return
+        yield from self.look(image, eps)
+
+
+def images_tab(page: gr.Blocks, exhibit: Exhibit) -> None:
+    """Lay it out; the first example is looked at when the page opens."""
+    if exhibit.judge is None:
+        gr.HTML(markup.message(exhibit.remark))
+        return
+    looking, examples = Looking(exhibit.judge, exhibit.examples), exhibit.examples
+    chosen = gr.State(None if examples is None else examples.x[0].numpy())
+    with gr.Row():
+        with gr.Column(scale=1, min_width=300):
+            gallery = None if examples is None else _gallery(examples)
+            if exhibit.remark:
+                gr.HTML(markup.message(exhibit.remark))
+            upload = gr.UploadButton("Upload an image", file_types=list(SUFFIXES), elem_id="upload")
+            eps = gr.Slider(0.0, _FARTHEST, _EPS, step=0.05, label="ε of the attack", elem_id="attack-eps")
+        with gr.Column(scale=2, min_width=320):
+            shown = [chosen, gr.HTML(elem_id="attempt"), gr.HTML(elem_id="verdict")]
+    line: dict[str, Any] = {"outputs": shown, "concurrency_id": "images", "show_progress": "hidden"}
+    eps.change(looking.look, [chosen, eps], trigger_mode="always_last", api_name="look", **line)
+    upload.upload(looking.receive, [upload, eps], api_name="upload", **line)
+    if gallery is not None:
+        gallery.select(looking.pick, eps, trigger_mode="always_last", api_visibility="private", **line)
+        page.load(looking.look, [chosen, eps], api_visibility="private", **line)
+
+
+def _gallery(examples: Dataset) -> gr.Gallery:
+    images = [image.permute(1, 2, 0).numpy() for image in examples.x]
+    names = [examples.classes[int(label)] for label in examples.y]
+    return gr.Gallery(
+        [
+            (image if image.shape[2] == 3 else image[..., 0], name)
+            for image, name in zip(images, names, strict=True)
+        ],
+        show_label=False,
+        columns=6,
+        height="auto",
+        allow_preview=False,
+        interactive=False,
+        format="png",
+        buttons=[],
+        elem_id="gallery",
+    )

@@ -1,0 +1,75 @@
+"""Pictures and numbers as HTML: inline, so that a session leaves no files and asks for none."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Callable, Mapping
+from html import escape
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+
+from lipcert.report.moons import draw_legend
+
+
+def drawing(
+    draw: Callable[[Axes], None], alt: str, size: tuple[float, float] = (4.6, 3.1), legend: bool = False
+) -> str:
+    """What `draw` does to some axes, as an image; with the legend of the moons below."""
+    file = io.BytesIO()
+    figure = Figure(figsize=size, layout="constrained")  # not pyplot's, which belongs to one thread
+    draw(figure.subplots())
+    if legend:
+        draw_legend(figure)
+    figure.savefig(file, format="png", dpi=140, pil_kwargs={"compress_level": 1})
+    return f'<img class="drawing" alt="{escape(alt)}" src="{_source(file)}">'
+
+
+def pixels(image: np.ndarray, caption: str, note: str = "") -> str:
+    """An image (C, H, W) uint8, its pixels as squares, with words below."""
+    shown = image.transpose(1, 2, 0)
+    file = io.BytesIO()
+    Image.fromarray(shown if shown.shape[2] == 3 else shown[..., 0]).save(file, format="PNG")
+    words = f"{escape(caption)}<br><small>{escape(note)}</small>"
+    return (
+        f'<figure class="pixels"><img alt="{escape(caption)}" src="{_source(file)}">'
+        f"<figcaption>{words}</figcaption></figure>"
+    )
+
+
+def _source(file: io.BytesIO) -> str:
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def numbers(shown: Mapping[str, tuple[str, str]]) -> str:
+    """Large values with their names above and a remark below each."""
+    cells = "".join(
+        f'<div><dt>{escape(name)}</dt><dd data-number="{escape(name)}">{escape(value)}</dd>'
+        f"<small>{escape(remark)}</small></div>"
+        for name, (value, remark) in shown.items()
+    )
+    return f'<dl class="numbers">{cells}</dl>'
+
+
+def message(text: str, kind: str = "note") -> str:
+    """A sentence in a box: note, good, bad or error."""
+    return f'<p class="message {kind}" role="status">{escape(text)}</p>'
+
+
+def beside(*parts: str) -> str:
+    """Side by side where there is room, else one below the other."""
+    return f'<div class="beside">{"".join(parts)}</div>'
+
+
+def floor(radius: float) -> str:
+    """Four digits, never more than the radius.
+
+    Example:
+        >>> floor(0.45356), floor(math.inf)
+        ('0.4535', '∞')
+    """
+    return f"{math.floor(1e4 * radius) / 1e4:.4f}" if math.isfinite(radius) else "∞"

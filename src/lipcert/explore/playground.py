@@ -1,0 +1,159 @@
+"""Two moons, trained while one watches: the trainer's own steps, and a proof for every frame.
+
+A network this small is proved in less time than its picture takes, so that no number shown is an estimate.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from lightning_fabric import Fabric
+
+from lipcert.certificate import certifier
+from lipcert.data import Dataset
+from lipcert.errors import InputError, TrainingError
+from lipcert.explore import markup
+from lipcert.recipes import Recipe, read_recipe
+from lipcert.recipes.execution import build
+from lipcert.report.moons import Picture, draw_outputs, draw_panel
+from lipcert.train import Hardware, RunDirectory
+from lipcert.train.stack import Stack
+from lipcert.train.training import Training
+
+# The losses offered, and the recipe whose training is shortened.
+LOSSES = {"CLL": "moons-cll", "GloRo": "moons-gloro", "Cross-entropy": "moons-ce"}
+EPS, SLACK, DEPTH = (0.02, 0.3), (0.001, 0.45), (1, 6)
+
+# Seconds of training between two frames.
+_EVERY = 0.4
+
+# Far fewer steps than the recipe has, so larger ones, and one cycle of the learning rate.
+_QUICK = (
+    "train.epochs=80",
+    "train.batch_size=200",
+    "train.validate_every=0",
+    "optimizer.lr=0.01",
+    "schedule.optimizer.lr={name: one-cycle}",
+    "schedule.loss.slack=null",
+)
+_WIDTH = 20
+
+# Made once.
+_DATA: dict[str, Dataset] = {}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a visitor asks for; checked, as anyone can send anything."""
+
+    loss: str = "CLL"
+    eps: float = 0.15
+    slack: float = 0.05
+    depth: int = 3
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise InputError(f"loss: expected one of {', '.join(LOSSES)}, got {self.loss!r}")
+        for name, (low, high) in {"eps": EPS, "slack": SLACK, "depth": DEPTH}.items():
+            value = getattr(self, name)
+            if not isinstance(value, float | int) or not low <= value <= high:
+                raise InputError(f"{name}: expected a number from {low} to {high}, got {value!r}")
+
+    def recipe(self) -> Recipe:
+        """The recipe of the loss, made short."""
+        settings = [*_QUICK, f"model.widths={[_WIDTH] * int(self.depth)}", f"certify.radii=[{self.eps}]"]
+        if self.loss != "Cross-entropy":
+            settings.append(f"loss.eps={self.eps}")
+        if self.loss == "CLL":
+            settings.append(f"loss.slack={self.slack}")
+        return read_recipe(LOSSES[self.loss], None, settings)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The classifier after some steps, proved."""
+
+    picture: Picture
+    clean: float
+    step: int
+    steps: int
+    seconds: float
+
+
+def train(wish: Wish, wanted: Callable[[], bool] = lambda: True) -> Iterator[Frame]:
+    """Frames from the first weights to the last; no more of them once it is not `wanted`."""
+    plan, _ = build(wish.recipe(), _DATA)
+    # A run directory that is nowhere: nothing is kept.
+    training = Training(plan, RunDirectory(os.devnull), _fabric())
+    steps = Stack([training])
+    yield _frame(wish, training, 0.0)
+    start = last = time.perf_counter()
+    pause = 0.0
+    while training.step < plan.total_steps:
+        if not wanted():
+            return
+        steps.advance()
+        now = time.perf_counter()
+        if now - last > max(_EVERY, pause):  # drawing never takes longer than training
+            steps.before_saving()
+            yield _frame(wish, training, now - start)
+            last = time.perf_counter()
+            pause = last - now
+    steps.close()
+    yield _frame(wish, training, time.perf_counter() - start)
+
+
+@cache
+def _fabric() -> Fabric:
+    return Hardware(accelerator="cpu").launch()
+
+
+def _frame(wish: Wish, training: Training, seconds: float) -> Frame:
+    """Prove the network as it is now, and certify the training points."""
+    plan = training.plan
+    if not all(bool(p.isfinite().all()) for p in plan.model.parameters()):
+        raise TrainingError(f"the weights are not finite after step {training.step}")
+    data = plan.train
+    prover = certifier(copy.deepcopy(plan.model).eval(), data.input_shape)
+    certificate = prover(data.x)
+    right = certificate.prediction == data.y
+    cra = float((right & certificate.at(wish.eps)).double().mean())
+    k_hf = plan.loss.whole_lipschitz(prover.k_f)
+    row = {"eps": wish.eps, "k_f": prover.k_f, "k_hf": k_hf, "train": {"cra": cra}}
+    picture = Picture(row, prover, data, certificate)
+    return Frame(picture, float(right.double().mean()), training.step, plan.total_steps, seconds)
+
+
+def numbers_of(frame: Frame) -> str:
+    """What is proved about the frame, as HTML."""
+    row, count = frame.picture.row, f"{len(frame.picture.data):,}"
+    return markup.numbers(
+        {
+            "CRA": (f"{100 * row['train']['cra']:.1f} %", f"certified at ε = {row['eps']:g}"),
+            "clean": (f"{100 * frame.clean:.1f} %", f"right, of {count} points"),
+            "K_f": (f"{row['k_f']:.1f}", "of the logits, proved"),
+            "K_hf": (f"{row['k_hf']:.1f}", "with the loss's scaling"),
+            "step": (f"{frame.step} / {frame.steps}", f"of the training, {frame.seconds:.1f} s"),
+        }
+    )
+
+
+def pictures_of(frame: Frame) -> str:
+    """The plane and the outputs, as HTML."""
+    panel = markup.drawing(
+        lambda axes: draw_panel(axes, frame.picture),
+        "The points, the decision boundary and the certified margin",
+        size=(4.6, 3.45),
+        legend=True,
+    )
+    outputs = markup.drawing(
+        lambda axes: draw_outputs(axes, frame.picture),
+        "Distribution of the outputs, the margin in their units, and the probability the loss makes of them",
+        size=(4.6, 3.45),
+    )
+    return markup.beside(panel, outputs)

@@ -1,0 +1,84 @@
+"""The page served: to this machine alone, without a request to any other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+
+import gradio as gr
+
+from lipcert.errors import InputError
+from lipcert.explore.exhibit import Exhibit
+from lipcert.explore.page import build_page
+
+MAX_UPLOAD = 5 << 20  # bytes
+HOST = "127.0.0.1"
+
+
+@contextmanager
+def served(exhibit: Exhibit, port: int | None = None, browser: bool = False) -> Iterator[str]:
+    """The address of the page, within the context; what visitors uploaded goes with it."""
+    with tempfile.TemporaryDirectory(prefix="lipcert-explore-") as folder, _files_in(folder):
+        page = build_page(exhibit)
+        try:
+            page.launch(
+                server_name=HOST,
+                server_port=port,
+                share=False,
+                ssr_mode=False,
+                quiet=True,
+                prevent_thread_lock=True,
+                inbrowser=browser,
+                max_file_size=MAX_UPLOAD,
+                footer_links=[],
+                run_history=False,
+                theme=_theme(),
+                css=(files("lipcert.explore") / "style.css").read_text(),
+            )
+        except OSError:
+            where = "7860 and the next hundred are" if port is None else f"{port} is"
+            raise InputError(f"--port: {where} taken, or not for you; choose another") from None
+        try:
+            yield str(page.local_url)
+        finally:
+            page.close(verbose=False)
+
+
+def serve(exhibit: Exhibit, port: int | None, browser: bool) -> None:
+    """Until Ctrl-C, or a SIGTERM, which is to clean up as well."""
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    with served(exhibit, port, browser) as address:
+        print(f"lipcert explore: {address} (Ctrl-C stops)", flush=True)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            print("\nstopped")
+
+
+def _theme() -> gr.themes.Base:
+    """The fonts of the visitor's own system: nothing is asked of a font server."""
+    return gr.themes.Default(
+        primary_hue="blue",
+        secondary_hue="blue",
+        font=["system-ui", "sans-serif"],
+        font_mono=["ui-monospace", "monospace"],
+    )
+
+
+@contextmanager
+def _files_in(folder: str) -> Iterator[None]:
+    """Gradio asks the environment where uploads and the images of a gallery go."""
+    before = os.environ.get("GRADIO_TEMP_DIR")
+    os.environ["GRADIO_TEMP_DIR"] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["GRADIO_TEMP_DIR"]
+        else:
+            os.environ["GRADIO_TEMP_DIR"] = before
