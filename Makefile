@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-slow test-browser test-wheel lint check bench bench-growth docs clean
+.PHONY: demo test test-slow test-browser test-wheel lint check bench bench-growth docs site clean
 
 demo: .venv/.core
 	$(BIN)/lipcert reproduce moons-demo --output runs/demo --overwrite
@@ -28,7 +28,7 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-check: lint test test-slow test-browser test-wheel
+check: lint test test-slow site test-browser test-wheel
 
 # Ratios of times, for docs/benchmarks.md: about 35 minutes of an idle machine.
 bench: .venv/.dev
@@ -44,6 +44,11 @@ bench-growth: .venv/.dev
 docs: .venv/.dev
 	$(BIN)/python docs/render.py
 
+# The pages, into site/; a warning is an error, and so is a table that differs from results/.
+site: .venv/.dev
+	$(BIN)/python docs/render.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 .venv/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(PIP) --editable .
@@ -58,4 +63,4 @@ docs: .venv/.dev
 	touch $@
 
 clean:
-	rm -rf .venv dist
+	rm -rf .venv dist site

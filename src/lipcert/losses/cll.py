@@ -114,7 +114,9 @@ def _quotient(difference: Tensor, constants: Tensor, width: Number) -> Tensor:
 @LOSSES.register("cll", example={"eps": 0.1, "slack": 0.05, "lam": 1e-3})
 @dataclass(frozen=True)
 class CLL(Loss):
-    """Calibrated Lipschitz-margin loss; with a one-logit model and one side, its binary form.
+    r"""Calibrated Lipschitz-margin loss; with a one-logit model and one side, its binary form.
+
+    $$ \mathrm{CE}(z, y) + \lambda K_f^2 $$
 
     lam weighs the penalty λK_f². offset is the margin δ held against the label, ε unless set. beta scales
     K alone (a schedule softens the start). detach_constant keeps the cross-entropy from shrinking K; the

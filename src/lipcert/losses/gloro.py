@@ -34,7 +34,10 @@ def gloro_logits(logits: Tensor, lip: PairLip, eps: Number) -> Tensor:
 @LOSSES.register("gloro", example={"eps": 0.1})
 @dataclass(frozen=True)
 class GloRo(Loss):
-    """Cross-entropy on `gloro_logits`, with a temperature; the gradient reaches the constants."""
+    r"""Cross-entropy on `gloro_logits`, with a temperature; the gradient reaches the constants.
+
+    $$ \mathrm{CE}\big(s \cdot [f, f_\bot],\ y\big) $$
+    """
 
     eps: Number
     temperature: Number = 1.0

@@ -30,7 +30,10 @@ def lmt_logits(logits: Tensor, labels: Tensor, lip: PairLip, eps: Number) -> Ten
 @LOSSES.register("lmt", example={"eps": 0.1})
 @dataclass(frozen=True)
 class LMT(Loss):
-    """Cross-entropy on `lmt_logits`; not calibrated. The gradient reaches the constants."""
+    r"""Cross-entropy on `lmt_logits`; not calibrated. The gradient reaches the constants.
+
+    $$ \mathrm{CE}(f + \varepsilon K_{\cdot y},\ y) $$
+    """
 
     eps: Number
 

@@ -37,7 +37,10 @@ def label_radius(logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
 @LOSSES.register("certificate-regularisation", example={"gamma": 0.1})
 @dataclass(frozen=True)
 class CertificateRegularisation(Loss):
-    """Cross-entropy less γ times the radius of what is right; the gradient reaches the constants."""
+    r"""Cross-entropy less γ times the radius of what is right; the gradient reaches the constants.
+
+    $$ \mathrm{CE}(f, y) - \gamma \max\Big(0,\ \min_{i \ne y} \frac{f_y - f_i}{K_{iy}}\Big) $$
+    """
 
     gamma: Number
 

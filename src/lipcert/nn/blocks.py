@@ -1,4 +1,8 @@
-"""Blocks with branches. Their bounds follow from the sum or concatenation in their own code."""
+r"""Blocks with branches. Their bounds follow from the sum or concatenation in their own code.
+
+$$ \operatorname{Lip}(x + g(x)) \le 1 + K_g,
+   \qquad \operatorname{Lip}([g_1(x), g_2(x), \dots]) \le \sqrt{\textstyle\sum_i K_i^2} $$
+"""
 
 from __future__ import annotations
 

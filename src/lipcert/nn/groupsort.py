@@ -1,4 +1,6 @@
-"""GroupSort: sorts groups of k adjacent channels; MinMax is k = 2, full sort is k = all.
+r"""GroupSort: sorts groups of k adjacent channels; MinMax is k = 2, full sort is k = all.
+
+$$ (x_{gk}, \dots, x_{gk+k-1}) \mapsto \operatorname{sort}(x_{gk}, \dots, x_{gk+k-1}), \ g = 0, 1, \dots $$
 
 Anil, Lucas, Grosse. Sorting Out Lipschitz Function Approximation. ICML 2019.
 """

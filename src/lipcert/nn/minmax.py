@@ -1,4 +1,6 @@
-"""MinMax: sorts pairs of adjacent channels; a permutation at every point, so gradients keep their norm.
+r"""MinMax: sorts pairs of adjacent channels; a permutation at every point, so gradients keep their norm.
+
+$$ (x_{2k}, x_{2k+1}) \mapsto \big(\min(x_{2k}, x_{2k+1}),\ \max(x_{2k}, x_{2k+1})\big) $$
 
 Anil, Lucas, Grosse. Sorting Out Lipschitz Function Approximation. ICML 2019 (GroupSort with groups of 2).
 """

@@ -1,4 +1,6 @@
-"""Inputs normalised on their way into the first convolution, with a bound of both together.
+r"""Inputs normalised on their way into the first convolution, with a bound of both together.
+
+$$ y = W\,\frac{x - \mu}{s} + b, \qquad K = \|W \operatorname{diag}(1/s)\|_2 $$
 
 The bound of x ↦ (x − mean)/std alone is 1/min(std); times that of the convolution it is needlessly large.
 Here the factors 1/std are folded into the kernels before they are bounded: ‖W diag(1/std)‖.

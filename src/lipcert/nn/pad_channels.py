@@ -1,4 +1,7 @@
-"""Zero channels added, so that layers that keep the number of channels have enough of them."""
+r"""Zero channels added, so that layers that keep the number of channels have enough of them.
+
+$$ y = [x, 0, \dots, 0], \qquad K = 1 $$
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Multiplication by a fixed number."""
+r"""Multiplication by a fixed number.
+
+$$ y = c\,x, \qquad K = |c| $$
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Inputs shifted and divided by one number: the constant is that number's inverse, and nothing is lost.
+r"""Inputs shifted and divided by one number: the constant is that number's inverse, and nothing is lost.
+
+$$ y = \frac{x - \mu}{s}, \qquad K = 1/s $$
 
 For a number a channel there is `Normalised`, which folds them into the convolution that follows.
 """
