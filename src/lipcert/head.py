@@ -27,21 +27,23 @@ class Head:
     rows: Tensor  # (N, D)
     bias: Tensor  # (N,)
     spread: Tensor  # (N, N) ‖w_i − w_j‖, from above
+    lengths: Tensor  # (N,) ‖w_i‖, from above
     layer: nn.Module
 
     @classmethod
     def linear(cls, layer: nn.Linear) -> Head:
         """Of a linear layer; one logit f stands for [0, f]."""
-        bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias
+        bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach()
         rows = binary_rows(layer.weight.detach())
         padding = rows.shape[0] - bias.shape[0]
-        return cls(rows, torch.cat([bias.new_zeros(padding), bias.detach()]), pairs_upper(rows), layer)
+        bias = torch.cat([bias.new_zeros(padding), bias])
+        return cls(rows, bias, pairs_upper(rows), _lengths_upper(rows), layer)
 
     @classmethod
     def identity(cls, classes: int) -> Head:
         """For a model whose last layer is not linear."""
         eye = torch.eye(classes, dtype=torch.float64)
-        return cls(eye, eye.new_zeros(classes), pairs_upper(eye), nn.Identity())
+        return cls(eye, eye.new_zeros(classes), pairs_upper(eye), _lengths_upper(eye), nn.Identity())
 
     def __call__(self, features: Tensor) -> Tensor:
         """The logits: (B, N)."""
@@ -61,8 +63,9 @@ class Head:
 
         Four units for the difference of the logits and that of margin and error.
         """
-        dot = gamma(self.length + 2) * self._sizes(at_x.features, top) + 4 * U * margin.abs()
-        lost = own.unit * dot + (self.length + 1) * own.tiny
+        # Scalars first: the products of small numbers would underflow in float32.
+        dot = (own.unit * gamma(self.length + 2)) * self._sizes(at_x.features, top)
+        lost = dot + (own.unit * 4 * U) * margin.abs() + (self.length + 1) * own.tiny
         return own.safety * (self.spread[top] * at_x.error[:, None] + lost)
 
     def float32_error(
@@ -86,7 +89,7 @@ class Head:
     def float32_limit(self, at_x: Evaluation, deployed: Deployed) -> Tensor:
         """Within which distance no float32 number overflows: (B,)."""
         longest = self.lengths.max()
-        size = at_x.features.abs() @ self.rows.abs().amax(0) + self.bias.abs().max()
+        size = self._as_rows(at_x.features).abs() @ self.rows.abs().amax(0) + self.bias.abs().max()
         size = size + longest * (at_x.error + deployed.a)
         return torch.minimum(deployed.limit, no_overflow(size, longest * (deployed.lipschitz + deployed.b)))
 
@@ -102,17 +105,18 @@ class Head:
         """D."""
         return self.rows.shape[1]
 
-    @property
-    def lengths(self) -> Tensor:
-        """‖w_i‖, from above: (N,)."""
-        return SAFETY * sample_norm(self.rows)
+    def _as_rows(self, features: Tensor) -> Tensor:
+        """As the rows take them: a single logit without a linear head stands for two."""
+        return features if features.shape[1] == self.length else binary_as_two(features)
 
     def _sizes(self, features: Tensor, top: Tensor) -> Tensor:
         """(|w_i| + |w_j|)·|x| + |b_i| + |b_j| for i = top: (B, N)."""
-        if features.shape[1] != self.length:
-            features = binary_as_two(features)  # a single logit without a linear head
-        size = features.abs() @ self.rows.abs().T + self.bias.abs()
+        size = self._as_rows(features).abs() @ self.rows.abs().T + self.bias.abs()
         return size + size.gather(1, top[:, None])
+
+
+def _lengths_upper(rows: Tensor) -> Tensor:
+    return SAFETY * sample_norm(rows)
 
 
 def pairs_upper(rows: Tensor) -> Tensor:

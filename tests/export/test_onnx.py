@@ -15,11 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.certificate import Certifier
-from lipcert.errors import InputError
+from lipcert.errors import InputError, LipcertWarning
 from lipcert.export import export_onnx
 from lipcert.export.certified_graph import CertifiedGraph
 from lipcert.export.patches import average_pool, convolution
 from lipcert.models import MODELS
+from lipcert.nn import Scale, Standardise
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "onnx_only.py"
 
@@ -124,6 +125,65 @@ def test_what_cannot_be_exported_is_named(tmp_path: Path, cli) -> None:
     prover = Certifier(nn.Sequential(nn.Linear(2, 2)).double(), (2,))
     with pytest.raises(InputError, match="float32 weights"):
         export_onnx(prover, tmp_path / "model.onnx", float32=True)
+
+
+NUMBERS = {
+    "standardise": (Standardise((0.4914, 0.4822, 0.4465), 0.2471), (3, 2, 2)),
+    "scale": (Scale(0.1), (4,)),
+    "hardtanh": (nn.Hardtanh(-0.1, 0.3), (4,)),
+    "leaky": (nn.LeakyReLU(0.1), (4,)),
+    "batch norm": (nn.BatchNorm1d(4), (4,)),
+    "average": (nn.AvgPool2d(2), (2, 4, 4)),
+    "uneven averages": (nn.AvgPool2d(3, 2, 1, count_include_pad=False), (2, 5, 5)),
+    "max": (nn.MaxPool2d(2), (2, 4, 4)),
+    "one axis": (nn.Conv1d(2, 3, 3, padding=1), (2, 5)),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_are_not_rounded_to_float32(name: str, tmp_path: Path) -> None:
+    """torch's exporter rounds scalars; the radius would be about another network."""
+    layer, shape = NUMBERS[name]
+    if isinstance(layer, nn.BatchNorm1d):
+        layer.running_var.fill_(1e-5)
+    entries = layer.eval()(torch.zeros(1, *shape)).numel()
+    model = nn.Sequential(layer, nn.Flatten(), nn.Linear(entries, 3)).eval()
+    prover = Certifier(model, shape)
+    path = export_onnx(prover, tmp_path / "model.onnx")
+    x = torch.randn(200, *shape)
+    logits, _, radius = outputs(path, x.double())
+    certificate = prover(x)
+    assert (radius <= certificate.radius.numpy()).all()
+    assert radius == pytest.approx(certificate.radius.numpy(), rel=1e-9, abs=1e-12)
+    assert logits == pytest.approx(prover.logits(x).numpy(), rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize("layer", [nn.ELU(0.3), nn.GELU(), nn.PReLU()])
+def test_what_has_no_exact_form_is_refused(layer: nn.Module, tmp_path: Path) -> None:
+    prover = Certifier(nn.Sequential(nn.Linear(4, 4), layer, nn.Linear(4, 3)).eval(), (4,))
+    with pytest.raises(InputError, match="export"):
+        export_onnx(prover, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_small_head_rows_in_float32() -> None:
+    """Squares of rows below 1e-23 vanish in float32: lengths are computed before they are narrowed."""
+    base = torch.randn(1, 6) * 1e-25
+    layer = nn.Linear(6, 2)
+    with torch.no_grad():
+        layer.weight.copy_(base * (1 + 3e-7 * torch.randn(2, 6)))
+        layer.bias.copy_(torch.tensor([1e-26, 0.0]))
+    prover = Certifier(nn.Sequential(layer).eval(), (6,))
+    x = torch.zeros(1, 6)
+    assert float(CertifiedGraph(prover, float32=True)(x)[2]) <= float(prover(x, "float32").radius)
+
+
+def test_one_logit_without_a_linear_head_in_float32() -> None:
+    with pytest.warns(LipcertWarning):
+        prover = Certifier(nn.Sequential(nn.Linear(4, 1), nn.Tanh()).eval(), (4,))
+    x = torch.randn(9, 4)
+    radius = CertifiedGraph(prover, float32=True)(x)[2]
+    assert (radius <= prover(x, "float32").radius).all()
 
 
 @pytest.mark.parametrize("groups", [1, 2])

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from torch import nn
 
@@ -126,3 +127,25 @@ def test_weights_replaced_beside_a_certificate_are_refused(tmp_path: Path) -> No
     (tmp_path / "run" / "certificate.json").write_text("{}")
     with pytest.raises(InputError, match="cannot be read as a certificate"):
         load(tmp_path / "run")
+
+
+GOOD = {"format": 1, "name": "mlp", "num_classes": 2, "input_shape": [2], "classes": [], "arguments": {}}
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        None,
+        5,
+        {**GOOD, "name": ["x"]},
+        {**GOOD, "num_classes": "two"},
+        {**GOOD, "input_shape": ["a"]},
+        {**GOOD, "arguments": 5},
+        {**GOOD, "arguments": {"a": 1}},
+    ],
+)
+def test_a_mangled_model_card_is_named(card: object, tmp_path: Path) -> None:
+    file = tmp_path / "mine.safetensors"
+    safetensors.torch.save_file({"x": torch.zeros(1)}, file, metadata={"lipcert": json.dumps(card)})
+    with pytest.raises(InputError, match=r"mine\.safetensors|unknown"):
+        load(file)

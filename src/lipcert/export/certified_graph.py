@@ -66,7 +66,7 @@ class CertifiedGraph(nn.Module):
         # Registered, so that tracing finds their tensors.
         self.layers = nn.ModuleList([step.module for step in self._program.steps])
         self.last = self._head.layer
-        for name in ("rows", "bias", "spread"):
+        for name in ("rows", "bias", "spread", "lengths"):
             self.register_buffer(name, getattr(self._head, name))
         self.requires_grad_(False)
 
@@ -97,6 +97,7 @@ def _radius(margin: Tensor, constants: Tensor, top: Tensor) -> Tensor:
     without_end = torch.full_like(margin, torch.inf)
     free = torch.where(margin > 0, without_end, torch.zeros_like(margin))  # K = 0: the difference is constant
     ratio = down * (margin / torch.where(constants == 0, torch.ones_like(constants), constants))
+    ratio = ratio.clamp_max(torch.finfo(margin.dtype).max)  # only what is constant has a radius without end
     radius = torch.where(constants == 0, free, ratio)
     rivals = torch.arange(margin.shape[1]) != top[:, None]
     return torch.where(rivals, radius, without_end).amin(dim=1).clamp_min(0.0)
@@ -125,6 +126,7 @@ def _copied(program: Program, head: Head, float32: bool) -> tuple[Program, Head]
         rows=_narrowed(head.rows, float32),
         bias=_narrowed(head.bias, float32),
         spread=_narrowed(head.spread, float32),
+        lengths=_narrowed(head.lengths, float32),
         layer=layer,
     )
     return dataclasses.replace(program, steps=settled), head

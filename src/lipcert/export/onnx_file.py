@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 import lipcert
 from lipcert.atomic import write_atomically
@@ -20,6 +21,7 @@ from lipcert.certificate import Certifier
 from lipcert.errors import InputError
 from lipcert.export.certified_graph import CertifiedGraph
 from lipcert.export.patches import DECOMPOSITIONS
+from lipcert.export.scalars import arithmetic, with_exact_scalars
 
 OUTPUTS = ("logits", "class", "radius")
 
@@ -38,10 +40,8 @@ def export_onnx(
     graph = CertifiedGraph(prover, float32).eval()
     x = torch.zeros(2, *prover.input_shape, dtype=torch.float32 if float32 else torch.float64)
     with _quiet():
-        traced = torch.export.export(graph, (x,), dynamic_shapes=({0: torch.export.Dim("batch")},))
-        table = {**torch.export.default_decompositions(), **DECOMPOSITIONS}
         program = torch.onnx.export(
-            traced.run_decompositions(table),
+            _traced(graph, x, float32),
             (x,),
             dynamo=True,
             input_names=["x"],
@@ -50,6 +50,8 @@ def export_onnx(
         )
     assert program is not None
     model = program.model_proto
+    if not float32:
+        _refuse_numbers_of_32_bits(model)
     facts = {
         "lipcert": lipcert.__version__,
         "rounding": "float32" if float32 else "float64",
@@ -61,6 +63,32 @@ def export_onnx(
         model.metadata_props.add(key=key, value=value if isinstance(value, str) else json.dumps(value))
     write_atomically(path, model.SerializeToString())
     return path
+
+
+def _traced(graph: torch.nn.Module, x: torch.Tensor, float32: bool) -> torch.export.ExportedProgram:
+    """The graph in operators that mean the same in ONNX."""
+    shapes = ({0: torch.export.Dim("batch")},)
+    table = {**torch.export.default_decompositions(), **DECOMPOSITIONS}
+    try:
+        program: torch.export.ExportedProgram = torch.export.export(graph, (x,), dynamic_shapes=shapes)
+    except GuardOnDataDependentSymNode as error:
+        raise InputError(
+            f"export: a layer's rule looks at its weights while it is traced ({error})"
+        ) from None
+    if not float32:
+        exact = with_exact_scalars(program.run_decompositions({**table, **arithmetic()}))
+        program = torch.export.export(exact, (x,), dynamic_shapes=shapes)
+    decomposed: torch.export.ExportedProgram = program.run_decompositions(table)
+    return decomposed
+
+
+def _refuse_numbers_of_32_bits(model: Any) -> None:
+    """ONNX keeps numbers of some operators as float32, and few runtimes have those in float64."""
+    for node in model.graph.node:
+        factors_are_one = node.op_type == "Gemm"
+        has_numbers = any(attribute.type == 1 for attribute in node.attribute)  # FLOAT
+        if node.op_type in ("Erf", "Gelu") or (has_numbers and not factors_are_one):
+            raise InputError(f"export: {node.op_type} has no exact float64 form in ONNX; --float32 has one")
 
 
 @contextlib.contextmanager

@@ -24,7 +24,11 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """What aten.convolution does in two dimensions."""
+    """What aten.convolution does in one dimension or two."""
+    if x.dim() == 3:
+        strides, paddings, dilations = (1, *stride), (0, *padding), (1, *dilation)
+        flat = (x[:, :, None], weight[:, :, None], bias, strides, paddings, dilations)
+        return convolution(*flat, transposed, (0, *output_padding), groups)[:, :, 0]
     if transposed:
         x, weight, padding = _untransposed(x, weight, stride, padding, dilation, output_padding, groups)
         stride = (1, 1)
@@ -107,7 +111,8 @@ def average_pool(
         x = torch.stack(places, dim=0).sum(dim=0)
     if divisor_override:
         return x / divisor_override
-    return x / torch.tensor([[a * b for b in counts[1]] for a in counts[0]]).to(x)
+    rows, columns = (torch.cat([torch.full((1,), n) for n in counts[axis]]).to(x) for axis in (0, 1))
+    return x / (rows[:, None] * columns)
 
 
 def _windows(length: int, kernel: int, stride: int, padding: int, ceil_mode: bool) -> int:

@@ -6,6 +6,7 @@ Nothing in such a file is executed when it is read.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -78,7 +79,10 @@ def load(source: str | Path) -> nn.Module:
 def read_model(path: Path) -> nn.Module:
     """The model of a file, whatever a certificate beside it says."""
     card = read_card(path)
-    model = card.build()
+    try:
+        model = card.build()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: no {card.name} can be made from its model card ({error})") from None
     # 16 bits are a way to store float32 weights, not to compute with them.
     tensors = {
         k: v.float() if v.dtype == torch.float16 else v for k, v in safetensors.torch.load_file(path).items()
@@ -136,10 +140,14 @@ def read_card(path: Path) -> ModelCard:
         content = json.loads(metadata[_KEY])
         if content.pop("format") != _FORMAT:
             raise InputError(f"{path}: written by another version of lipcert")
-        content["input_shape"] = tuple(content["input_shape"])
-        content["classes"] = tuple(content["classes"])
+        content["input_shape"] = tuple(operator.index(n) for n in content["input_shape"])
+        content["num_classes"] = operator.index(content["num_classes"])
+        content["classes"] = tuple(map(str, content["classes"]))
+        content["arguments"] = dict(content["arguments"])
         card = ModelCard(**content)
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
+    except InputError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: its model card cannot be read ({error})") from None
-    MODELS[card.name]  # an unknown architecture is named here
+    MODELS[str(card.name)]  # an unknown architecture is named here
     return card
