@@ -326,6 +326,7 @@ def reproduce(
         _print(table)
     for path in report.written:
         print(f"wrote {path}")
+    print("next: look at the figure; lipcert report RUN... makes a page of the runs beside it")
 
 
 @app.command()
@@ -385,6 +386,7 @@ def report(
         _print(table)
     page, *others = written.paths
     print(f"wrote {page}, and {len(others)} files in {page.with_suffix('')}")
+    print(f"next: open {page} in a browser; it needs no network")
 
 
 @app.command()

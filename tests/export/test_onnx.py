@@ -178,6 +178,15 @@ def test_small_head_rows_in_float32() -> None:
     assert float(CertifiedGraph(prover, float32=True)(x)[2]) <= float(prover(x, "float32").radius)
 
 
+def test_one_logit_costs_no_more_than_two() -> None:
+    """The row of the other class is 0, its length from above a number that float32 does not hold."""
+    prover = Certifier(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1)).eval(), (4,))
+    x = torch.randn(50, 4)
+    radius, expected = CertifiedGraph(prover, float32=True)(x)[2], prover(x, "float32").radius
+    assert (radius <= expected).all()
+    assert radius.double() == pytest.approx(expected, abs=1e-4)
+
+
 def test_one_logit_without_a_linear_head_in_float32() -> None:
     with pytest.warns(LipcertWarning):
         prover = Certifier(nn.Sequential(nn.Linear(4, 1), nn.Tanh()).eval(), (4,))

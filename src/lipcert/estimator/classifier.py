@@ -133,7 +133,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return distance[:, 1] if len(pairs) == 2 else distance
 
     def certified_radius(self, X: ArrayLike) -> Floats:
-        """No input within it gets another class than `predict` says: proved, rounding included, (B,)."""
+        """Within it the network has one class, that of `predict`: proved, less the roundings here, (B,)."""
         z = self._scaled(X)
         return self._radius(z, self._certificate(z))
 

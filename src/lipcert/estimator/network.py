@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 
 import torch
@@ -43,6 +43,10 @@ class Settings:
         for name, value in counts.items():
             if not isinstance(value, Integral) or value < 1:
                 raise InputError(f"{name}: expected a whole number >= 1, got {value!r}")
+        if not isinstance(self.learning_rate, Real) or not self.learning_rate > 0:
+            raise InputError(f"learning_rate: expected a number > 0, got {self.learning_rate!r}")
+        if not isinstance(self.widths, Sequence) or isinstance(self.widths, str):
+            raise InputError(f"widths: expected a sequence of even numbers, got {self.widths!r}")
 
     def epochs_for(self, samples: int) -> int:
         """As asked for, or as many as make enough steps."""

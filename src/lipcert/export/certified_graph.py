@@ -141,5 +141,5 @@ def _narrowed(x: Tensor, float32: bool) -> Tensor:
     if not float32:
         return x.detach().clone()
     single = x.detach().float()
-    away = torch.nextafter(single, single.sign() * torch.inf)
+    away = torch.nextafter(single, x.detach().sign().float() * torch.inf)  # a tiny number narrows to 0
     return torch.where(single.double().abs() < x.detach().abs(), away, single)

@@ -49,7 +49,7 @@ def carry_out(
     table = write_csv(rows, sweep.output / "sweep.csv")
     summary = over_seeds(rows, sweep.keys)
     best = best_of(summary)
-    lines = [f"wrote {table}"]
+    lines = [f"wrote {table}", f"next: lipcert report {sweep.output} -o report.html"]
     if best is not None:
         chosen = [f"{key}={best[key]}" for key in sweep.keys if key in best]
         lines.insert(0, f"best by validation: {', '.join(chosen) or sweep.recipe}")
