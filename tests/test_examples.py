@@ -31,6 +31,7 @@ SAID = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_an_example_runs(script: Path, tmp_path: Path) -> None:
     arguments = []

@@ -65,12 +65,19 @@ def test_other_files_go_on(place: Path, cli, tmp_path: Path) -> None:
     (tmp_path / "text.png").write_text("no image")
     Image.fromarray(np.zeros((30, 50, 4), np.uint8)).save(tmp_path / "large.png")
     (tmp_path / "empty").mkdir()
-    good = str(tmp_path / "large.png")
+    good, deep = "large.png", tmp_path / ("long" * 30)
+    deep.mkdir()
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(deep / "small.png")
     status, out, err = cli(
-        "predict", str(place / "run"), good, *(str(tmp_path / n) for n in ("text.png", "none.png", "empty"))
+        "predict",
+        str(place / "run"),
+        good,
+        str(deep),
+        *(str(tmp_path / n) for n in ("text.png", "none.png", "empty")),
     )
     assert status == 2
     assert "large.png" in out
+    assert "small.png" in "".join(line.split()[0] for line in out.splitlines() if line.split())  # not cut
     assert [line.partition(": ")[2] for line in err.splitlines()] == [
         f"{tmp_path}/none.png: no such file or directory",
         f"{tmp_path}/empty: no images in it",

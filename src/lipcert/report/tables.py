@@ -102,6 +102,7 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
         box=SIMPLE_HEAD,
         caption="no input within the radius (L2, pixels from 0 to 1) gets another class",
     )
+    table.columns[0].overflow = "fold"  # a name that is cut names nothing
     for title in table.columns[2:4]:
         title.justify = "right"
     for p in predictions:
