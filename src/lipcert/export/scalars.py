@@ -52,6 +52,7 @@ def _batch_norm(
 def with_exact_scalars(program: ExportedProgram) -> fx.GraphModule:
     """The program with a tensor for every scalar that float32 does not hold."""
     module = program.module()
+    _register_tables(module)
     constants: dict[float, fx.Node] = {}
     for node in list(module.graph.nodes):
         if node.op == "call_function" and _inexact(node):
@@ -59,6 +60,16 @@ def with_exact_scalars(program: ExportedProgram) -> fx.GraphModule:
     module.graph.lint()
     module.recompile()
     return module
+
+
+def _register_tables(module: fx.GraphModule) -> None:
+    """Tensors that were made while tracing are bare attributes, which cannot be traced again."""
+    known = dict(module.named_buffers()).keys() | dict(module.named_parameters()).keys()
+    for name in {str(node.target) for node in module.graph.nodes if node.op == "get_attr"} - known:
+        table = getattr(module, name)
+        if isinstance(table, Tensor):
+            delattr(module, name)
+            module.register_buffer(name, table)
 
 
 def _inexact(node: fx.Node) -> bool:
