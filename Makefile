@@ -11,7 +11,7 @@ demo: .venv/.core
 test: .venv/.dev
 	$(BIN)/pytest -q -n 2
 
-# What takes long and fails seldom: more kills, more processes, more attacks; about 5 minutes.
+# What takes long and fails seldom: more kills, processes, attacks, exports.
 test-slow: .venv/.dev
 	$(BIN)/pytest -q -n 2 -m slow
 
