@@ -1,6 +1,6 @@
 """How step time and peak memory grow with classes, image side, depth, batch and width.
 
-CLL in our engine beside the same loop with cross-entropy, each measurement in a process of its own; an
+CLL in our engine and the same loop with cross-entropy take turns, each in a process of its own; an
 exponent is the slope of log time (memory) against log size over the upper half of the sizes. Writes
 results/growth.json.
 """
@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import math
 import resource
-import statistics
-import subprocess
 import sys
 import tempfile
-import time
+from pathlib import Path
 from typing import Any
 
 import torch
+from timing import Timing, in_turns, serve
 from torch import nn
 
 from lipcert.data import Dataset
@@ -37,7 +36,8 @@ AXES = {
     "batch": [16, 64, 256],
     "width": [16, 32, 64, 128],
 }
-ROUNDS = 5
+LOSSES = ("cll", "plain")
+ROUNDS = 15
 
 
 def network(classes: int, side: int, depth: int, width: int) -> nn.Sequential:
@@ -70,23 +70,19 @@ def training(loss: str, size: dict[str, int]) -> Single:
     return Single(Training(plan, RunDirectory(tempfile.mkdtemp()), Hardware("cpu").launch()))
 
 
-def worker(loss: str, text: str) -> None:
-    """One process: seconds of a step, and the most memory it ever had."""
+def worker(loss: str, text: str, peaks: str) -> None:
+    """One process: steps when asked for, and in the end the most memory it ever had, in a file."""
     torch.set_num_threads(2)
-    steps = training(loss, json.loads(text))
-    found = []
-    for _ in range(3 + ROUNDS * 3):
-        start = time.perf_counter()
-        steps.advance()
-        found.append(time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"seconds": statistics.median(found[3:]), "kilobytes": peak}))
+    serve(training(loss, json.loads(text)).advance)
+    Path(peaks).write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 
 
-def measure(loss: str, size: dict[str, int]) -> dict[str, float]:
-    command = [sys.executable, __file__, "worker", loss, json.dumps(size)]
-    found: dict[str, float] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    return found
+def measure(size: dict[str, int]) -> tuple[dict[str, Timing], dict[str, float]]:
+    """Seconds a step and kilobytes."""
+    folder = Path(tempfile.mkdtemp())
+    works = {loss: ["worker", loss, json.dumps(size), str(folder / loss)] for loss in LOSSES}
+    timings = in_turns(works, ROUNDS, warm=3)
+    return timings, {loss: float((folder / loss).read_text()) for loss in LOSSES}
 
 
 def exponent(sizes: list[int], values: list[float]) -> float:
@@ -97,21 +93,22 @@ def exponent(sizes: list[int], values: list[float]) -> float:
 
 
 def axis(name: str, sizes: list[int]) -> list[list[str]]:
-    rows, found = [], {"plain": [], "cll": []}  # type: ignore[var-annotated]
+    rows: list[list[str]] = []
+    seconds: dict[str, list[float]] = {loss: [] for loss in LOSSES}
+    kilobytes: dict[str, list[float]] = {loss: [] for loss in LOSSES}
     for value in sizes:
         size: dict[str, Any] = {**BASE, name: value}
-        for loss, seen in found.items():
-            seen.append(measure(loss, size))
-        plain, cll = found["plain"][-1], found["cll"][-1]
-        time_, memory = (cll[key] / plain[key] for key in ("seconds", "kilobytes"))
-        rows.append([name, str(value), f"{time_:.2f}", f"{memory:.2f}", "", ""])
+        timings, memory = measure(size)
+        for loss in LOSSES:
+            seconds[loss].append(timings[loss].median)
+            kilobytes[loss].append(memory[loss])
+        ratio = timings["cll"].ratio(timings["plain"])
+        rows.append([name, str(value), str(ratio), f"{memory['cll'] / memory['plain']:.2f}", "", ""])
         print(*rows[-1][:4], sep="  ", flush=True)
-    cells = [
-        " / ".join(f"{exponent(sizes, [f[key] for f in found[loss]]):.2f}" for loss in ("cll", "plain"))
-        for key in ("seconds", "kilobytes")
+    rows[-1][4:] = [
+        " / ".join(f"{exponent(sizes, found[loss]):.2f}" for loss in LOSSES) for found in (seconds, kilobytes)
     ]
-    rows[-1][4:] = cells
-    print(name, *cells, sep="  ")
+    print(name, *rows[-1][4:], sep="  ")
     return rows
 
 
@@ -119,7 +116,8 @@ def main() -> None:
     table = [row for name, sizes in AXES.items() for row in axis(name, sizes)]
     titles = ["axis", "size", "time / plain", "memory / plain"]
     titles += ["exponent of time, CLL / plain", "of memory"]
-    note = f"CLL against cross-entropy in our engine; the rest is {BASE}; two threads, medians"
+    turns = "two threads, interleaved, medians and quartiles"
+    note = f"CLL against cross-entropy in our engine; the rest is {BASE}; {turns}"
     write_table("growth", note, titles, table)
 
 

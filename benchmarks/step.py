@@ -101,10 +101,10 @@ def measure(name: str) -> list[list[str]]:
     to_engine = timings["engine, CLL"].ratio(timings["engine, cross-entropy"])
     augmentation = timings["engine, CLL, augmented"].ratio(timings["engine, CLL"]) - 1
     share = epoch_end(training(name, "engine, CLL")) / (SHAPES[name][3] * timings["engine, CLL"].median)
-    print(f"CLL / engine {to_engine:.3f}, augmentation {augmentation:.3f}, end of an epoch {share:.3f}")
-    rows = [[name, work, base, f"{ratio:.3f}"] for work, ratio in ratios.items() if work != base]
-    rows += [[name, "engine, CLL", "engine, cross-entropy", f"{to_engine:.3f}"]] if base == "plain" else []
-    rows += [[name, "augmentation", "engine, CLL", f"{augmentation:.3f}"]]
+    print(f"CLL / engine {to_engine}, augmentation {augmentation}, end of an epoch {share:.3f}")
+    rows = [[name, work, base, str(ratio)] for work, ratio in ratios.items() if work != base]
+    rows += [[name, "engine, CLL", "engine, cross-entropy", str(to_engine)]] if base == "plain" else []
+    rows += [[name, "augmentation", "engine, CLL", str(augmentation)]]
     return [*rows, [name, "end of an epoch", "an epoch's steps, CLL", f"{share:.3f}"]]
 
 
@@ -114,7 +114,7 @@ def main() -> None:
         name, work = sys.argv[2:]
         serve(plain_step() if work == "plain" else training(name, work).advance)
         return
-    note = f"batch {BATCH}, two threads, a process each, interleaved medians"
+    note = f"batch {BATCH}, two threads, a process each, interleaved, medians and quartiles"
     for name in sys.argv[1:] or SHAPES:
         write_table(f"step-{name}", note, ["model", "work", "to", "ratio"], measure(name))
 

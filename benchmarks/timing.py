@@ -11,6 +11,24 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Ratio:
+    """The median over the rounds and its quartiles."""
+
+    low: float
+    median: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.3f} ({self.low:.3f}–{self.high:.3f})"
+
+    def __truediv__(self, number: float) -> Ratio:
+        return Ratio(self.low / number, self.median / number, self.high / number)
+
+    def __sub__(self, number: float) -> Ratio:
+        return Ratio(self.low - number, self.median - number, self.high - number)
+
+
+@dataclass(frozen=True)
 class Timing:
     """Seconds of one work, a value a round."""
 
@@ -20,9 +38,10 @@ class Timing:
     def median(self) -> float:
         return statistics.median(self.seconds)
 
-    def ratio(self, base: Timing) -> float:
-        """The median over the rounds: what slows the machine for a while slows both."""
-        return statistics.median(a / b for a, b in zip(self.seconds, base.seconds, strict=True))
+    def ratio(self, base: Timing) -> Ratio:
+        """Round by round: what slows the machine for a while slows both."""
+        found = [a / b for a, b in zip(self.seconds, base.seconds, strict=True)]
+        return Ratio(*statistics.quantiles(found, n=4))
 
 
 def interleaved(works: Mapping[str, Callable[[], object]], rounds: int, warm: int = 2) -> dict[str, Timing]:
@@ -67,10 +86,10 @@ def serve(work: Callable[[], object]) -> None:
         print(time.perf_counter() - start, flush=True)
 
 
-def print_ratios(timings: Mapping[str, Timing], base: str) -> dict[str, float]:
+def print_ratios(timings: Mapping[str, Timing], base: str) -> dict[str, Ratio]:
     """A line a work, as a ratio to one of them; the ratios."""
     ratios = {name: timing.ratio(timings[base]) for name, timing in timings.items()}
     for name, timing in timings.items():
         low, median, high = (1e3 * quartile for quartile in statistics.quantiles(timing.seconds, n=4))
-        print(f"{name:32} {median:9.2f} ms {f'({low:.2f}-{high:.2f})':20} {ratios[name]:6.3f} x {base}")
+        print(f"{name:32} {median:9.2f} ms {f'({low:.2f}–{high:.2f})':20} {ratios[name]} x {base}")
     return ratios
