@@ -125,7 +125,7 @@ def measure(kind: str, makers: dict[str, Callable[[], nn.Module]], x: Tensor) ->
     slow = print_ratios(interleaved(training, rounds=30), "plain")
     quick = print_ratios(interleaved(calls | collapsed, rounds=60), "plain")
     return [
-        [kind, name, f"{slow[name]:.2f}" if name in slow else "–", f"{quick[name]:.2f}"] for name in quick
+        [kind, name, str(slow[name]) if name in slow else "–", str(quick[name])] for name in quick
     ]
 
 

@@ -29,7 +29,7 @@ BATCH = 128
 # Input, classes, validation images, steps of an epoch: CIFAR-10 and Tiny-ImageNet with 5 % held out.
 CIFAR = ((3, 32, 32), 10, 2500, 372)
 SHAPES = {"4c3f": CIFAR, "6c2f": CIFAR, "8c2f": ((3, 64, 64), 200, 5000, 743)}
-ROUNDS = {"4c3f": 40, "6c2f": 20, "8c2f": 11}
+ROUNDS = {"4c3f": 60, "6c2f": 60, "8c2f": 11}
 WORKS = {
     "plain": None,
     "engine, cross-entropy": CrossEntropy(),

@@ -21,7 +21,8 @@ from lipcert.train.plan import Plan
 from lipcert.train.rundir import RunDirectory
 from lipcert.types import PairLip
 
-_VALIDATION_BATCH = 1024
+# Small enough for what lies between two layers to stay in the cache.
+_VALIDATION_BATCH = 128
 
 # The constants at the end of an epoch need no more digits than its counts.
 TOLERANCE, PRODUCTS = 1e-5, 200
