@@ -124,9 +124,7 @@ def measure(kind: str, makers: dict[str, Callable[[], nn.Module]], x: Tensor) ->
     }
     slow = print_ratios(interleaved(training, rounds=30), "plain")
     quick = print_ratios(interleaved(calls | collapsed, rounds=60), "plain")
-    return [
-        [kind, name, str(slow[name]) if name in slow else "–", str(quick[name])] for name in quick
-    ]
+    return [[kind, name, str(slow[name]) if name in slow else "–", str(quick[name])] for name in quick]
 
 
 def main() -> None:

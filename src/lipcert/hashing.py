@@ -42,7 +42,7 @@ def tensors_checksum(tensors: Mapping[str, Tensor]) -> str:
 
 
 def _sums(piece: memoryview) -> bytes:
-    """Two that no likely change keeps: a CRC, which finds any change of up to 32 bits in a row, and the sum."""
+    """A CRC, which finds any change of up to 32 bits in a row, and the sum: both survive no likely change."""
     words = np.frombuffer(piece[: len(piece) // 8 * 8], dtype=np.uint64)
     return zlib.crc32(piece).to_bytes(4, "big") + int(words.sum()).to_bytes(8, "big")
 

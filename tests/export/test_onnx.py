@@ -18,7 +18,7 @@ from lipcert.certificate import Certifier
 from lipcert.errors import InputError, LipcertWarning
 from lipcert.export import export_onnx
 from lipcert.export.certified_graph import CertifiedGraph
-from lipcert.export.patches import average_pool, convolution
+from lipcert.export.patches import Convolution, average_pool
 from lipcert.models import MODELS
 from lipcert.nn import Scale, Standardise
 
@@ -213,12 +213,14 @@ def test_convolutions_by_patches(
 ) -> None:
     x, bias = torch.randn(2, 4, 9, 10).double(), torch.randn(6).double()
     weight = torch.randn(6, 4 // groups, *kernel).double()
-    found = convolution(x, weight, bias, stride, padding, dilation, False, (0, 0), groups)
-    torch.testing.assert_close(found, F.conv2d(x, weight, bias, stride, padding, dilation, groups))
+    shape = tuple(x.shape[1:])
+    found = Convolution(shape, tuple(weight.shape), stride, padding, dilation, False, (0, 0), groups)
+    expected = F.conv2d(x, weight, bias, stride, padding, dilation, groups)
+    torch.testing.assert_close(found(x, weight, bias), expected)
     weight, more = torch.randn(4, 6 // groups, *kernel).double(), (stride[0] - 1, stride[1] - 1)
-    found = convolution(x, weight, bias, stride, padding, dilation, True, more, groups)
+    found = Convolution(shape, tuple(weight.shape), stride, padding, dilation, True, more, groups)
     expected = F.conv_transpose2d(x, weight, bias, stride, padding, more, groups, dilation)
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(found(x, weight, bias), expected)
 
 
 @pytest.mark.parametrize("ceil", [False, True])

@@ -20,8 +20,11 @@ from lipcert.atomic import write_atomically
 from lipcert.certificate import Certifier
 from lipcert.errors import InputError
 from lipcert.export.certified_graph import CertifiedGraph
-from lipcert.export.patches import DECOMPOSITIONS
-from lipcert.export.scalars import arithmetic, with_exact_scalars
+from lipcert.export.patches import DECOMPOSITIONS, with_patches
+from lipcert.export.scalars import arithmetic, register_tables, with_exact_scalars
+
+# ONNX has these as they are; taken apart they are five times as many operators.
+_KEPT = (torch.ops.aten.matmul.default, torch.ops.aten.linear.default)
 
 OUTPUTS = ("logits", "class", "radius")
 
@@ -47,8 +50,10 @@ def export_onnx(
             input_names=["x"],
             output_names=list(OUTPUTS),
             verbose=False,
+            optimize=False,
         )
-    assert program is not None
+        assert program is not None
+        _simplify(program.model)
     model = program.model_proto
     if not float32:
         _refuse_numbers_of_32_bits(model)
@@ -68,18 +73,38 @@ def export_onnx(
 def _traced(graph: torch.nn.Module, x: torch.Tensor, float32: bool) -> torch.export.ExportedProgram:
     """The graph in operators that mean the same in ONNX."""
     shapes = ({0: torch.export.Dim("batch")},)
-    table = {**torch.export.default_decompositions(), **DECOMPOSITIONS}
     try:
         program: torch.export.ExportedProgram = torch.export.export(graph, (x,), dynamic_shapes=shapes)
     except GuardOnDataDependentSymNode as error:
         raise InputError(
             f"export: a layer's rule looks at its weights while it is traced ({error})"
         ) from None
+    table = {**torch.export.default_decompositions(), **DECOMPOSITIONS, **({} if float32 else arithmetic())}
+    for kept in _KEPT:
+        table.pop(kept, None)
+    module = program.run_decompositions(table).module()
+    register_tables(module)
     if not float32:
-        exact = with_exact_scalars(program.run_decompositions({**table, **arithmetic()}))
-        program = torch.export.export(exact, (x,), dynamic_shapes=shapes)
-    decomposed: torch.export.ExportedProgram = program.run_decompositions(table)
-    return decomposed
+        with_exact_scalars(module)
+    with_patches(module)
+    again: torch.export.ExportedProgram = torch.export.export(module, (x,), dynamic_shapes=shapes)
+    return again
+
+
+def _simplify(model: Any) -> None:
+    """Fold what is constant and share what is equal. All of torch's rules take a minute on deep networks."""
+    from onnx_ir import passes
+    from onnx_ir.passes import common
+    from onnxscript import optimizer
+
+    common.InlinePass()(model)
+    optimizer.fold_constants(model)
+    passes.Sequential(
+        common.RemoveUnusedNodesPass(),
+        common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+        common.DeduplicateInitializersPass(),
+        common.CommonSubexpressionEliminationPass(),
+    )(model)
 
 
 def _refuse_numbers_of_32_bits(model: Any) -> None:

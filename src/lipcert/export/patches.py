@@ -6,84 +6,139 @@ transformation, whose roundings no certificate here covers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, fx
+
+from lipcert.types import Shape
 
 
-def convolution(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-) -> Tensor:
-    """What aten.convolution does in one dimension or two."""
-    if x.dim() == 3:
-        strides, paddings, dilations = (1, *stride), (0, *padding), (1, *dilation)
-        flat = (x[:, :, None], weight[:, :, None], bias, strides, paddings, dilations)
-        return convolution(*flat, transposed, (0, *output_padding), groups)[:, :, 0]
-    if transposed:
-        x, weight, padding = _untransposed(x, weight, stride, padding, dilation, output_padding, groups)
-        stride = (1, 1)
-    else:
-        padding = (padding[1], padding[1], padding[0], padding[0])
-    x = F.pad(x, list(padding))
-    outputs, _, *kernel = weight.shape
-    size = [
-        (n - d * (k - 1) - 1) // s + 1
-        for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)
-    ]
-    places = _places(kernel, stride, dilation, size, x.shape[3])
-    # One look-up a convolution: slices, and putting them together, take several times as long.
-    columns = torch.index_select(x.flatten(2), 2, places)  # (B, C, k·k·H'·W')
-    columns = columns.reshape(x.shape[0], groups, -1, size[0] * size[1])
-    rows = weight.reshape(groups, outputs // groups, -1)
-    y = (rows @ columns).reshape(x.shape[0], outputs, *size)
-    return y if bias is None else y + bias[:, None, None]
+@dataclass(frozen=True)
+class Convolution:
+    """What aten.convolution does in one dimension or two, for an input and kernels of known shapes.
+
+    `table` keeps a list of places as a tensor: traced, it is a part of the program.
+    """
+
+    shape: Shape  # of one input
+    kernels: Shape
+    stride: Sequence[int]
+    padding: Sequence[int]
+    dilation: Sequence[int]
+    transposed: bool
+    output_padding: Sequence[int]
+    groups: int
+    table: Callable[[tuple[int, ...]], Tensor] = torch.tensor
+
+    def __call__(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """(B, C, H, W) → (B, C', H', W')."""
+        if len(self.shape) == 2:
+            return self._along_a_row()(x.unsqueeze(2), weight.unsqueeze(2), bias).squeeze(2)
+        if self.transposed:
+            return self._untransposed(x, weight, bias)
+        down, right = self.padding
+        return self._patches(x, weight, bias, (right, right, down, down))
+
+    def _along_a_row(self) -> Convolution:
+        return replace(
+            self,
+            shape=(self.shape[0], 1, self.shape[1]),
+            kernels=(*self.kernels[:2], 1, self.kernels[2]),
+            stride=(1, *self.stride),
+            padding=(0, *self.padding),
+            dilation=(1, *self.dilation),
+            output_padding=(0, *self.output_padding),
+        )
+
+    def _patches(self, x: Tensor, weight: Tensor, bias: Tensor | None, around: tuple[int, ...]) -> Tensor:
+        """One product of matrices a group, of columns that one look-up makes."""
+        outputs, _, *kernel = self.kernels
+        height = self.shape[1] + around[2] + around[3]
+        width = self.shape[2] + around[0] + around[1]
+        size = [
+            (n - d * (k - 1) - 1) // s + 1
+            for n, k, s, d in zip((height, width), kernel, self.stride, self.dilation, strict=True)
+        ]
+        places = self.table(_places(kernel, self.stride, self.dilation, size, width))
+        x = F.pad(x, list(around)) if any(around) else x
+        # Slices, and putting them together, take a runtime several times as long.
+        columns = torch.index_select(x.flatten(2), 2, places)  # (B, C, k·k·H'·W')
+        columns = columns.reshape(
+            -1, self.groups, self.shape[0] // self.groups * math.prod(kernel), math.prod(size)
+        )
+        rows = weight.reshape(self.groups, outputs // self.groups, -1)
+        y = torch.matmul(rows, columns).reshape(-1, outputs, *size)
+        return y if bias is None else y + bias.reshape(-1, 1, 1)
+
+    def _untransposed(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """A convolution of stride 1: zeros between the pixels, kernels turned around."""
+        channels, height, width = self.shape
+        inputs, outputs, *kernel = self.kernels
+        down, right = self.stride
+        x = F.pad(x.reshape(-1, channels, height, 1, width, 1), (0, right - 1, 0, 0, 0, down - 1))
+        x = x.reshape(-1, channels, height * down, width * right)
+        grouped = weight.reshape(self.groups, inputs // self.groups, outputs, *kernel)
+        turned = grouped.transpose(1, 2).flatten(0, 1).flip(2, 3)
+        around: list[int] = []
+        for axis in (1, 0):
+            before = self.dilation[axis] * (kernel[axis] - 1) - self.padding[axis]
+            around += [before, before + self.output_padding[axis] - (self.stride[axis] - 1)]
+        plain = replace(
+            self,
+            shape=(channels, height * down, width * right),
+            kernels=(self.groups * outputs, inputs // self.groups, *kernel),
+            stride=(1, 1),
+            transposed=False,
+        )
+        return plain._patches(x, turned, bias, tuple(around))
 
 
 def _places(
     kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], size: Sequence[int], width: int
-) -> Tensor:
+) -> tuple[int, ...]:
     """Where each entry of the kernel finds its pixel for each output: k·k·H'·W' places in an image."""
     down, right = (
-        d * torch.arange(k)[:, None] + s * torch.arange(n)
+        [[d * i + s * j for j in range(n)] for i in range(k)]
         for k, s, d, n in zip(kernel, stride, dilation, size, strict=True)
     )
-    return (width * down[:, None, :, None] + right[:, None, :]).flatten()
+    return tuple(width * y + x for i in down for j in right for y in i for x in j)
+
+
+def with_patches(module: fx.GraphModule) -> None:
+    """Replace every convolution of a program; those of the same geometry share their places."""
+    tables: dict[tuple[int, ...], str] = {}
+    tracer = fx.proxy.GraphAppendingTracer(module.graph)
+
+    def table(places: tuple[int, ...]) -> Any:
+        if places not in tables:
+            tables[places] = f"places{len(tables)}"
+            module.register_buffer(tables[places], torch.tensor(places))
+        return fx.Proxy(module.graph.get_attr(tables[places]), tracer)
+
+    for node in list(module.graph.nodes):
+        if node.target == torch.ops.aten.convolution.default:
+            tensors, numbers = node.args[:3], node.args[3:]
+            shape, kernels = (tuple(argument.meta["val"].shape) for argument in tensors[:2])
+            with module.graph.inserting_before(node):
+                proxies = [
+                    argument if argument is None else fx.Proxy(argument, tracer) for argument in tensors
+                ]
+                convolution = replace(Convolution(shape[1:], kernels, *numbers), table=table)
+                made: Any = convolution(*proxies)  # type: ignore[arg-type]
+            node.replace_all_uses_with(made.node)
+            module.graph.erase_node(node)
+    module.graph.lint()
+    module.recompile()
 
 
 def _every(x: Tensor, dim: int, start: int, step: int, count: int) -> Tensor:
     """`count` places from `start`, every step-th."""
     return torch.ops.aten.slice.Tensor(x, dim, start, start + step * (count - 1) + 1, step)  # type: ignore[no-any-return]
-
-
-def _untransposed(
-    x: Tensor,
-    weight: Tensor,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    output_padding: Sequence[int],
-    groups: int,
-) -> tuple[Tensor, Tensor, tuple[int, ...]]:
-    """Input with zeros between its pixels, kernels turned around, padding: of a convolution of stride 1."""
-    batch, channels, height, width = x.shape
-    spread = F.pad(x[:, :, :, None, :, None], (0, stride[1] - 1, 0, 0, 0, stride[0] - 1))
-    spread = spread.reshape(batch, channels, height * stride[0], width * stride[1])
-    kernels = weight.reshape(groups, -1, *weight.shape[1:]).transpose(1, 2).flatten(0, 1).flip(2, 3)
-    around = []
-    for axis in (1, 0):
-        before = dilation[axis] * (weight.shape[2 + axis] - 1) - padding[axis]
-        around += [before, before + output_padding[axis] - (stride[axis] - 1)]
-    return spread, kernels, tuple(around)
 
 
 def average_pool(
@@ -123,7 +178,4 @@ def _windows(length: int, kernel: int, stride: int, padding: int, ceil_mode: boo
 
 
 # For torch.export.
-DECOMPOSITIONS = {
-    torch.ops.aten.convolution.default: convolution,
-    torch.ops.aten.avg_pool2d.default: average_pool,
-}
+DECOMPOSITIONS = {torch.ops.aten.avg_pool2d.default: average_pool}

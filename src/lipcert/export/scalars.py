@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, fx
-from torch.export import ExportedProgram
 
 from lipcert.errors import InputError
 
@@ -49,20 +48,17 @@ def _batch_norm(
     return y if bias is None else y + bias.reshape(shape), x.new_zeros(0), x.new_zeros(0)
 
 
-def with_exact_scalars(program: ExportedProgram) -> fx.GraphModule:
-    """The program with a tensor for every scalar that float32 does not hold."""
-    module = program.module()
-    _register_tables(module)
+def with_exact_scalars(module: fx.GraphModule) -> None:
+    """Put a tensor in the place of every scalar that float32 does not hold."""
     constants: dict[float, fx.Node] = {}
     for node in list(module.graph.nodes):
         if node.op == "call_function" and _inexact(node):
             _replace(module, node, constants)
     module.graph.lint()
     module.recompile()
-    return module
 
 
-def _register_tables(module: fx.GraphModule) -> None:
+def register_tables(module: fx.GraphModule) -> None:
     """Tensors that were made while tracing are bare attributes, which cannot be traced again."""
     known = dict(module.named_buffers()).keys() | dict(module.named_parameters()).keys()
     for name in {str(node.target) for node in module.graph.nodes if node.op == "get_attr"} - known:

@@ -27,6 +27,7 @@ class Loss(ABC):
     """
 
     uses_constants: ClassVar[bool] = True  # if not, a training does not follow them from step to step
+    shift_invariant: ClassVar[bool] = True  # whether only differences of logits count
     stacks: ClassVar[bool] = False  # whether its numbers may be columns, one a sample
     derived: ClassVar[tuple[str, ...]] = ()  # cached properties made of the numbers alone
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +18,7 @@ _BORDERS = ("zeros", "circular")
 class DerivedConv2d(Derived):
     """A convolution with derived kernels; its arguments are those of nn.Conv2d, without groups."""
 
-    sources = ("raw",)
+    sources: ClassVar[tuple[str, ...]] = ("raw",)
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +16,7 @@ from lipcert.nn.derived import Derived, linear_with
 class DerivedLinear(Derived):
     """x ↦ Wx + b with a derived W; its arguments are those of nn.Linear."""
 
-    sources = ("raw",)
+    sources: ClassVar[tuple[str, ...]] = ("raw",)
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()

@@ -95,7 +95,7 @@ class Derived(nn.Module):
         like = sources[0]
         where = "meta" if like.is_meta else "cpu"  # some devices have no float64
         exact = self.derive(*(source.detach().to(where, torch.float64) for source in sources))
-        return tuple(_rounded(w.detach(), self._precision, like) for w in exact)
+        return tuple(_rounded(w.detach().resolve_conj(), self._precision, like) for w in exact)
 
     def train(self, mode: bool = True) -> Self:
         """Training forgets what was kept: who writes through `.data` leaves no trace."""

@@ -18,43 +18,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds import Proof, rule
-from lipcert.bounds.cholesky import nu, scale_to_one, spectral_norm_upper
+from lipcert.bounds.cholesky import nu
 from lipcert.bounds.contract import plain_type, sample_norm
-from lipcert.bounds.fourier import largest_norm_upper, real_matrix
 from lipcert.bounds.memory import remembered
-from lipcert.bounds.rounding import SAFETY, U, gamma, ldexp_up, mul_up, sum_up
+from lipcert.bounds.rounding import SAFETY, U, gamma, mul_up, sum_up
 from lipcert.errors import InputError
-from lipcert.nn.convolutional import space_to_depth, square_side
+from lipcert.nn.cayley import cayley, scaled
 from lipcert.nn.derived import Built, Derived, linear_with
 from lipcert.nn.elementwise import EXACT, require_elementwise
-from lipcert.nn.real_fourier import by_frequency_real, transforms_unit
+from lipcert.nn.spectral import (
+    Spectral,
+    by_frequency,
+    centred_symbol,
+    convolution_unit,
+    norm_upper,
+    require_channels,
+)
 from lipcert.types import Shape
-
-
-def cayley(free: Tensor) -> Tensor:
-    r"""[A B] with AAᴴ + BBᴴ = I from free matrices [X Yᴴ] of shape (…, n, n + m), real or complex.
-
-    $$ Z = X - X^H + Y^H Y, \qquad A^H = (I+Z)^{-1}(I-Z), \quad B^H = -2Y(I+Z)^{-1} $$
-    """
-    n = free.shape[-2]
-    x, y = free[..., :n], free[..., n:].mH  # (…, n, n), (…, m, n)
-    z = x - x.mH + y.mH @ y
-    eye = torch.eye(n, dtype=free.dtype, device=free.device)
-    both: Tensor = torch.linalg.solve((eye + z).mH, torch.cat([(eye - z).mH, -2 * y.mH], dim=-1))
-    return both
-
-
-def scaled(raw: Tensor, alpha: Tensor) -> Tensor:
-    """α·W/‖W‖."""
-    norm = torch.linalg.vector_norm(raw)
-    return raw * torch.where(norm > 0, alpha / torch.where(norm > 0, norm, 1.0), 0.0)
 
 
 class _Sandwich(Derived):
@@ -111,7 +98,7 @@ class SandwichLinear(_Sandwich):
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
 
 
-class SandwichConv2d(_Sandwich):
+class SandwichConv2d(Spectral, _Sandwich):
     """The circular convolution, done by FFT. A stride is taken by space-to-depth and halves the kernel."""
 
     def __init__(
@@ -123,91 +110,30 @@ class SandwichConv2d(_Sandwich):
         bias: bool = True,
         activation: nn.Module | None = None,
     ) -> None:
-        kernel_size = square_side(kernel_size)
-        if min(in_channels, out_channels, stride) < 1:
-            given = f"{in_channels}, {out_channels} and {stride}"
-            raise InputError(f"channels, stride: expected at least 1, got {given}")
-        kernel = kernel_size if stride == 1 else max(1, kernel_size // 2)
+        require_channels(in_channels, out_channels, stride)
+        kernel = self.kernel_under(kernel_size, stride)
         inputs = in_channels * stride**2
         raw = torch.empty(out_channels, out_channels + inputs, kernel, kernel)
         super().__init__(raw, out_channels, bias, activation)
         self.in_channels, self.out_channels, self.stride = in_channels, out_channels, stride
-        self._size: tuple[int, int] = (0, 0)
-        self._norms: tuple[float, float] | None = None  # of fixed weights
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """W₂ and W₁ at half the frequencies of the image: (F, out, out) and (F, out, in)."""
         raw, alpha, psi = sources
         return self.outer_and_inner(centred_symbol(scaled(raw, alpha), self._size), psi)
 
-    def weights_on(self, shape: Sequence[int]) -> tuple[Tensor, ...]:
-        """What is executed on images of this shape."""
-        size = (shape[-2] // self.stride, shape[-1] // self.stride)
-        if size != self._size and self.is_fixed:
-            raise InputError(f"SandwichConv2d: fixed for images of {self._size}, got {size}")
-        if size != self._size:
-            self._size, self._kept = size, None
-        kernel = self.raw.shape[-1]
-        if min(size) < kernel:
-            raise InputError(
-                f"SandwichConv2d: the kernel ({kernel}) is larger than the image {size}: use a smaller one"
-            )
-        return self.weights()
-
     def forward(self, x: Tensor) -> Tensor:
         """(B, out, H/stride, W/stride)."""
-        if x.dtype in (torch.float16, torch.bfloat16):
-            raise InputError("SandwichConv2d: half precision is too coarse for its FFTs; use float32")
-        outer, inner = self.weights_on(x.shape)
-        x = space_to_depth(x, self.stride, self)
+        x, (outer, inner) = self.as_channels(x), self.weights_on(x.shape)
         before = by_frequency(x, inner)
         before = before if self.bias is None else before + self.bias[:, None, None]
         return by_frequency(self.activation(before), outer)
-
-    def absolute_norms(self) -> tuple[float, float]:
-        """Of |W₂| and |W₁|, at the worst frequency, from above."""
-        if self._norms is not None:
-            return self._norms
-        outer, inner = (math.sqrt(nu(weight.abs())) for weight in self.weights())
-        return outer, inner
-
-    def fix(self) -> None:
-        """With the norms of the weights."""
-        self._norms = self.absolute_norms()
-        super().fix()
 
     def extra_repr(self) -> str:
         """Shown by print."""
         return (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.raw.shape[-1]}, stride={self.stride}"
         )
-
-
-def centred_symbol(kernels: Tensor, size: tuple[int, int]) -> Tensor:
-    """Of circular kernels around their middle, at the frequencies of rfft2: (F, out, in)."""
-    middle = (kernels.shape[-1] - 1) // 2
-    down = torch.fft.fftfreq(size[0], device=kernels.device, dtype=kernels.dtype)
-    right = torch.fft.rfftfreq(size[1], device=kernels.device, dtype=kernels.dtype)
-    turn = -2 * math.pi * middle * (down[:, None] + right)  # (H, W/2 + 1)
-    shift = torch.polar(torch.ones_like(turn), turn)
-    spectrum = torch.fft.rfft2(kernels, s=size).conj() * shift  # (out, in, H, W/2 + 1)
-    return cast(Tensor, spectrum.flatten(2).permute(2, 0, 1))
-
-
-def by_frequency(x: Tensor, matrices: Tensor) -> Tensor:
-    """A circular convolution given at the frequencies of rfft2: (B, in, H, W) → (B, out, H, W)."""
-    if not matrices.is_complex():
-        return by_frequency_real(x, matrices)
-    size = x.shape[-2:]
-    spectrum = torch.fft.rfft2(x).flatten(2).permute(2, 1, 0)  # (F, in, B)
-    product = (matrices @ spectrum).permute(2, 1, 0)  # (B, out, F)
-    out: Tensor = torch.fft.irfft2(product.unflatten(2, (size[0], size[1] // 2 + 1)), s=size)
-    return out
-
-
-# The error of one FFT, in units of log₂ of its length: generous for the usual algorithms, whose constant is
-# below 4 (Higham, Accuracy and Stability of Numerical Algorithms, theorem 24.2).
-_FFT = 16
 
 
 class _SandwichRule(Built):
@@ -229,19 +155,6 @@ class _SandwichRule(Built):
         # Entries of the matrix are a rounding off.
         norm = sum_up(proof.value, SAFETY * 4 * U * math.sqrt(nu(both.abs())))
         return Proof(mul_up(mul_up(norm, norm), 0.5), proof.prover)
-
-
-def norm_upper(both: Tensor) -> Proof:
-    """Of a matrix, or the largest of complex ones (F, n, m)."""
-    if not both.is_complex():
-        return Proof(spectral_norm_upper(both), "cholesky")
-    small, exponent = scale_to_one(torch.view_as_real(both))
-    if small is None:
-        return Proof(0.0, "known")
-    real, imag = small.unbind(-1)
-    every = torch.arange(len(both))
-    value = largest_norm_upper(lambda i: real_matrix(real[i], imag[i]), every, *both.shape[1:])
-    return Proof(ldexp_up(value, exponent), "fourier")
 
 
 @rule(
@@ -302,13 +215,13 @@ class SandwichConvRule(_SandwichRule):
         (x,) = inputs
         _, inner = module.weights_on(x.shape)
         of_outer, of_inner = module.absolute_norms()
-        x = space_to_depth(x, module.stride, module)
+        x = module.as_channels(x)
         before, bias = by_frequency(x, inner), x.new_zeros(())
         if module.bias is not None:
             before = before + module.bias[:, None, None]
             bias = torch.linalg.vector_norm(module.bias) * math.sqrt(before[0, 0].numel())
         values = module.activation(before)
-        lost = self._unit(module, x.shape)
+        lost = convolution_unit(module, x.shape, self.products(module))
         first = lost * (of_inner * sample_norm(x) + bias)
         activation = U * _rounded(module) * sample_norm(1 + before.abs() + values.abs())
         return SAFETY * of_outer * (first + activation + lost * sample_norm(values))
@@ -316,15 +229,8 @@ class SandwichConvRule(_SandwichRule):
     def roundoff_gain(self, module: SandwichConv2d) -> float:
         """Of both products, and of an activation that rounds."""
         through = math.prod(module.absolute_norms())
-        units = self._unit(module, (module._size[0], module._size[1])) / U
+        units = convolution_unit(module, module._size, self.products(module)) / U
         return SAFETY * SAFETY * through * (2 * units + 40)
-
-    def _unit(self, module: SandwichConv2d, shape: Sequence[int]) -> float:
-        """What two FFTs and the product between them lose, relative to ‖|W|‖‖x‖."""
-        if module.is_fixed:
-            return gamma(self.products(module) + 16) + transforms_unit(shape[-2], shape[-1])
-        pixels = shape[-2] * shape[-1]
-        return gamma(self.products(module) + 16) + 2 * _FFT * math.log2(2 * pixels) * U
 
     def products(self, module: SandwichConv2d) -> int:
         """Complex ones, of both matrices."""

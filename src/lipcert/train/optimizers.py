@@ -9,6 +9,7 @@ from torch import nn
 
 from lipcert.errors import InputError
 from lipcert.registry import Registry
+from lipcert.train.orthogonal import OrthogonalAdam, has_orthogonal
 
 Parameters = Iterable[nn.Parameter]
 
@@ -22,9 +23,11 @@ def adam(
     betas: tuple[float, float] = (0.9, 0.999),
     weight_decay: float = 0.0,
 ) -> torch.optim.Optimizer:
-    """Adam."""
+    """Adam; orthogonal matrices are turned."""
     _positive(lr)
-    return torch.optim.Adam(parameters, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)
+    parameters = list(parameters)
+    kind = OrthogonalAdam if has_orthogonal(parameters) else torch.optim.Adam
+    return kind(parameters, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)
 
 
 @OPTIMIZERS.register("adamw", example={"lr": 1e-3})
@@ -36,6 +39,7 @@ def adamw(
 ) -> torch.optim.Optimizer:
     """Adam with decoupled weight decay."""
     _positive(lr)
+    parameters = _free(parameters, "adamw")
     return torch.optim.AdamW(parameters, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)
 
 
@@ -49,9 +53,20 @@ def sgd(
 ) -> torch.optim.Optimizer:
     """Stochastic gradient descent with momentum."""
     _positive(lr)
+    parameters = _free(parameters, "sgd")
     return torch.optim.SGD(
         parameters, lr=lr, momentum=momentum, nesterov=nesterov, weight_decay=weight_decay, fused=True
     )
+
+
+def _free(parameters: Parameters, name: str) -> list[nn.Parameter]:
+    """Those of a model without orthogonal matrices, which this optimiser would move."""
+    found = list(parameters)
+    if has_orthogonal(found):
+        raise InputError(
+            f"optimizer: {name} does not keep matrices orthogonal, as this model needs; use adam"
+        )
+    return found
 
 
 def _positive(lr: float) -> None:

@@ -1,0 +1,77 @@
+"""Logit annealing: an offset cross-entropy that loses interest in samples it is sure of.
+
+Lai, Luo, Hsu. Enhancing Certified Robustness via Block Reflector Orthogonal Layers and Logit Annealing Loss.
+ICML 2025.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lipcert.losses.aol import offset_cross_entropy
+from lipcert.losses.base import LOSSES, Loss, Number, a_sample, check_number
+from lipcert.losses.emma import emma_logits
+from lipcert.types import PairLip
+
+
+def logit_annealing(
+    logits: Tensor, labels: Tensor, offset: Number, temperature: Number, power: Number
+) -> Tensor:
+    r"""$$ -T (1-q)^\beta \log q, \qquad q = \operatorname{softmax}\big((f - \xi\,e_y)/T\big)_y $$
+
+    Example:
+        >>> f, y = torch.tensor([[0.0, 0.0]]), torch.tensor([0])
+        >>> logit_annealing(f, y, offset=0.0, temperature=1.0, power=1.0)  # ½ log 2
+        tensor([0.3466])
+    """
+    values = offset_cross_entropy(logits, labels, offset, temperature)  # −T log q
+    doubt = -torch.expm1(-values / a_sample(temperature))  # 1 − q
+    # The derivative of a power below 1 has a pole at 0.
+    return values * doubt.clamp_min(torch.finfo(logits.dtype).tiny) ** a_sample(power)
+
+
+@LOSSES.register("logit-annealing")
+@dataclass(frozen=True)
+class LogitAnnealing(Loss):
+    """`logit_annealing`; it relies on layers whose constant is 1."""
+
+    offset: Number = 2.0
+    temperature: Number = 0.75
+    power: Number = 5.0
+
+    uses_constants = False
+    stacks = True
+
+    def __post_init__(self) -> None:
+        check_number("offset", self.offset, above=0, or_equal=True)
+        check_number("temperature", self.temperature, above=0)
+        check_number("power", self.power, above=0)
+
+    def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
+        """(B,)."""
+        return logit_annealing(logits, labels, self.offset, self.temperature, self.power)
+
+
+@LOSSES.register("emma-annealing", example={"eps": 0.1})
+@dataclass(frozen=True)
+class EMMAAnnealing(Loss):
+    """`logit_annealing` of `emma_logits`, as BRONet is trained; the gradient reaches the constants."""
+
+    eps: Number
+    offset: Number = 2.0
+    temperature: Number = 0.75
+    power: Number = 5.0
+
+    stacks = True
+
+    def __post_init__(self) -> None:
+        check_number("eps", self.eps, above=0)
+        LogitAnnealing(self.offset, self.temperature, self.power)
+
+    def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
+        """(B,)."""
+        raised = emma_logits(logits, labels, lip, self.eps)
+        return logit_annealing(raised, labels, self.offset, self.temperature, self.power)

@@ -1,0 +1,162 @@
+"""One network for every family of layers: what differs between two of them is the layer alone.
+
+The shape of 4C3F: two convolutions of 32 channels and two of 64, the second of each with stride 2, two dense
+layers of 512, a head. Layers that keep their channels get zero channels and pooling of norm 1 around them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from torch import nn
+
+from lipcert.errors import InputError
+from lipcert.models.base import MODELS, initialise
+from lipcert.models.heads import make_head
+from lipcert.nn import (
+    AOLConv2d,
+    AOLLinear,
+    BROConv2d,
+    BROLinear,
+    CayleyConv2d,
+    CayleyLinear,
+    CholeskyConv2d,
+    CholeskyLinear,
+    CPLConv2d,
+    CPLLinear,
+    LinearResidualConv2d,
+    LOTConv2d,
+    LOTLinear,
+    MinMax,
+    PadChannels,
+    PartialAbs,
+    SandwichConv2d,
+    SandwichLinear,
+    ShiftMix,
+    SLLConv2d,
+    SLLLinear,
+    SOCConv2d,
+    SOCLinear,
+    Standardise,
+)
+
+# (channels, stride) of 4C3F's convolutions, and its dense layers.
+_CONVOLUTIONS = ((32, 1), (32, 2), (64, 1), (64, 2))
+_DENSE = (512, 512)
+
+Size = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a family convolves (inputs, outputs, stride, size of the image) and mixes (inputs, outputs)."""
+
+    convolution: Callable[[int, int, int, Size], list[nn.Module]]
+    dense: Callable[[int, int], list[nn.Module]]
+    keeps_features: bool = False  # of a dense layer
+
+
+def _strided(kind: type[nn.Module]) -> Callable[[int, int, int, Size], list[nn.Module]]:
+    """Layers that take a stride and change channels, MinMax after them."""
+    return lambda inputs, outputs, stride, _: [kind(inputs, outputs, stride=stride), MinMax()]
+
+
+def _padded(kind: type[nn.Module]) -> Callable[[int, int, int, Size], list[nn.Module]]:
+    """With the kernels of 4C3F: 3×3, and 4×4 with stride 2."""
+    return lambda inputs, outputs, stride, _: [
+        kind(inputs, outputs, 3 if stride == 1 else 4, stride=stride, padding=1),
+        MinMax(),
+    ]
+
+
+def _mixed(kind: type[nn.Module]) -> Callable[[int, int], list[nn.Module]]:
+    return lambda inputs, outputs: [kind(inputs, outputs), MinMax()]
+
+
+def _potential(kind: type[nn.Module]) -> Callable[[int, int, int, Size], list[nn.Module]]:
+    """Residual layers: their activation is inside, and channels and size stay."""
+
+    def make(inputs: int, outputs: int, stride: int, _: Size) -> list[nn.Module]:
+        pool = [nn.AvgPool2d(stride, divisor_override=stride)] if stride > 1 else []
+        return [PadChannels(outputs), *pool, kind(outputs, outputs)]
+
+    return make
+
+
+def _resized(inputs: int, outputs: int, stride: int) -> nn.Module:
+    """An isometry to the channels and the size of the next layer, or half of one."""
+    return PadChannels(outputs) if stride == 1 else CholeskyConv2d(inputs, outputs, stride)
+
+
+def _linear_residual(inputs: int, outputs: int, stride: int, _: Size) -> list[nn.Module]:
+    layer = LinearResidualConv2d(outputs, depth=len(_CONVOLUTIONS))
+    return [_resized(inputs, outputs, stride), layer, MinMax()]
+
+
+def _shift_mix(inputs: int, outputs: int, stride: int, size: Size) -> list[nn.Module]:
+    smaller = (size[0] // stride, size[1] // stride)
+    return [_resized(inputs, outputs, stride), ShiftMix(outputs, smaller), PartialAbs()]
+
+
+FAMILIES: dict[str, Family] = {
+    "plain": Family(_padded(nn.Conv2d), _mixed(nn.Linear)),
+    "aol": Family(_padded(AOLConv2d), _mixed(AOLLinear)),
+    "soc": Family(_strided(SOCConv2d), _mixed(SOCLinear)),
+    "cpl": Family(_potential(CPLConv2d), lambda inputs, outputs: [CPLLinear(inputs, outputs)], True),
+    "sll": Family(_potential(SLLConv2d), lambda inputs, outputs: [SLLLinear(inputs, outputs)], True),
+    "sandwich": Family(
+        lambda inputs, outputs, stride, _: [SandwichConv2d(inputs, outputs, stride=stride)],
+        lambda inputs, outputs: [SandwichLinear(inputs, outputs)],
+    ),
+    "cayley": Family(_strided(CayleyConv2d), _mixed(CayleyLinear)),
+    "lot": Family(_strided(LOTConv2d), _mixed(LOTLinear)),
+    "bro": Family(_strided(BROConv2d), _mixed(BROLinear)),
+    "linear-residual": Family(_linear_residual, _mixed(CholeskyLinear)),
+    "shift-mix": Family(_shift_mix, _mixed(CholeskyLinear)),
+}
+
+
+@MODELS.register(
+    "uniform", example={"num_classes": 3, "input_shape": (1, 8, 8), "layer": "lot", "width": 0.125}
+)
+def uniform(
+    num_classes: int = 10,
+    input_shape: Sequence[int] = (3, 32, 32),
+    layer: str = "plain",
+    width: float = 1.0,
+    head: str = "linear",
+    gain: float = 1.0,
+) -> nn.Sequential:
+    """Layers of one family; `width` scales all channels, `gain` the initial weights of plain layers.
+
+    Example:
+        >>> sum(p.numel() for p in uniform().parameters())
+        2466858
+    """
+    if layer not in FAMILIES:
+        raise InputError(f"layer: expected one of {', '.join(FAMILIES)}, got {layer!r}")
+    if not 0 < width < math.inf:
+        raise InputError(f"width: expected a number > 0, got {width}")
+    channels, *sides = input_shape
+    if len(sides) != 2 or any(n % 4 for n in sides):
+        raise InputError(f"input_shape: expected sides divisible by 4, got {tuple(input_shape)}")
+    family = FAMILIES[layer]
+    layers: list[nn.Module] = [Standardise((0.5,) * channels, 1.0)]
+    size = (sides[0], sides[1])
+    for outputs, stride in _CONVOLUTIONS:
+        outputs = max(_scaled(outputs, width), channels + channels % 2)
+        layers += family.convolution(channels, outputs, stride, size)
+        channels, size = outputs, (size[0] // stride, size[1] // stride)
+    layers.append(nn.Flatten())
+    features = channels * math.prod(size)
+    for outputs in (_scaled(n, width) for n in _DENSE):
+        layers += family.dense(features, outputs)
+        features = features if family.keeps_features else outputs
+    return initialise(nn.Sequential(*layers, make_head(head, features, num_classes)), gain)
+
+
+def _scaled(channels: int, width: float) -> int:
+    """An even number, as MinMax sorts pairs."""
+    return max(2, 2 * round(width * channels / 2))

@@ -1,0 +1,178 @@
+r"""Shifts between rotations (LipNeXt): channels are mixed by orthogonal matrices, pixels only by moving.
+
+Hu et al. LipNeXt. arXiv 2601.18513, 2026. There is no public code; what its description leaves open is said
+in docs/layers.md.
+
+$$ y = M R^T\, \mathrm{shift}\big(R(x + p)\big) + b $$
+
+R and M are orthogonal, p is a term of the position (a row's and a column's, for every channel). `shift` moves
+a fifth of the channels each up, down, left and right around the circle, and leaves a fifth in place. The
+matrices are parameters that the optimiser keeps orthogonal (lipcert.train.orthogonal); in evaluation the
+orthogonal matrices nearest to them are executed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lipcert.bounds import Proof, rule
+from lipcert.bounds.cholesky import nu, spectral_norm_upper
+from lipcert.bounds.contract import Channelwise, sample_norm
+from lipcert.bounds.memory import remembered
+from lipcert.bounds.rounding import SAFETY, gamma, mul_up
+from lipcert.errors import InputError
+from lipcert.nn.derived import Built, Derived
+from lipcert.types import Shape
+
+# Rows and columns each of five groups of channels moves by.
+_MOVES = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))
+
+
+class OrthogonalParameter(nn.Parameter):
+    """A square matrix that optimisers turn instead of move."""
+
+
+def shift(x: Tensor) -> Tensor:
+    """Fifths of the channels in place, up, down, left, right, around the circle.
+
+    Example:
+        >>> shift(torch.arange(5.0).view(1, 5, 1, 1).expand(1, 5, 1, 2)).shape
+        torch.Size([1, 5, 1, 2])
+    """
+    parts = x.tensor_split(len(_MOVES), dim=1)
+    return torch.cat([p.roll(move, dims=(-2, -1)) for p, move in zip(parts, _MOVES, strict=True)], dim=1)
+
+
+class ShiftMix(Derived):
+    """The layer, for images of `size`."""
+
+    sources = ("rotation", "mix")
+
+    def __init__(self, channels: int, size: Sequence[int], bias: bool = True) -> None:
+        super().__init__()
+        if channels < 1 or len(size) != 2 or min(size) < 1:
+            raise InputError(f"channels, size: expected numbers >= 1, got {channels} and {tuple(size)}")
+        self.channels, self.size = channels, tuple(size)
+        self.rotation = OrthogonalParameter(nn.init.orthogonal_(torch.empty(channels, channels)))
+        self.mix = OrthogonalParameter(nn.init.orthogonal_(torch.empty(channels, channels)))
+        self.down = nn.Parameter(torch.zeros(channels, size[0], 1))
+        self.right = nn.Parameter(torch.zeros(channels, 1, size[1]))
+        self.bias = nn.Parameter(torch.zeros(channels)) if bias else None
+
+    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
+        """R and MRᵀ."""
+        rotation, mix = sources if self.training else (nearest_orthogonal(source) for source in sources)
+        return rotation, mix @ rotation.T
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape."""
+        if tuple(x.shape[-3:]) != (self.channels, *self.size):
+            raise InputError(
+                f"ShiftMix: expected images of {(self.channels, *self.size)}, got {tuple(x.shape[-3:])}"
+            )
+        first, second = self.weights()
+        return _mixed(shift(_mixed(x + (self.down + self.right), first, None)), second, self.bias)
+
+    def extra_repr(self) -> str:
+        """Shown by print."""
+        return f"{self.channels}, size={self.size}, bias={self.bias is not None}"
+
+
+def _mixed(x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+    return F.conv2d(x, matrix[:, :, None, None], bias)
+
+
+def nearest_orthogonal(matrix: Tensor) -> Tensor:
+    """The polar factor.
+
+    Example:
+        >>> nearest_orthogonal(torch.tensor([[0.0, 2.0], [-3.0, 0.0]]))
+        tensor([[ 0.,  1.],
+                [-1.,  0.]])
+    """
+    if matrix.is_meta:
+        return matrix
+    left, _, right = torch.linalg.svd(matrix)
+    found: Tensor = left @ right
+    return found
+
+
+@rule(
+    ShiftMix,
+    examples=[
+        lambda: (ShiftMix(6, (4, 3)), (6, 4, 3)),
+        lambda: (ShiftMix(5, (1, 2), bias=False), (5, 1, 2)),
+        lambda: (ShiftMix(3, (2, 2)), (3, 2, 2)),
+    ],
+)
+class ShiftMixRule(Built):
+    """‖R‖·‖MRᵀ‖ of the matrices that are executed."""
+
+    def upper(self, module: ShiftMix, shape: Shape, effort: str) -> Proof:
+        """1, but for rounding."""
+        first, second = (_dense_upper(weight) for weight in module.weights())
+        return Proof(mul_up(first.value, second.value), first.prover)
+
+    def roundoff(self, module: ShiftMix, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """γ‖|MRᵀ| shift(|R|(|x| + |p|)) + |b|‖."""
+        (x,) = inputs
+        first, second = module.weights()
+        size = x.abs() + module.down.abs() + module.right.abs()
+        bias = None if module.bias is None else module.bias.abs()
+        size = _mixed(shift(_mixed(size, first.abs(), None)), second.abs(), bias)
+        return SAFETY * gamma(self.products(module)) * sample_norm(size)
+
+    def roundoff_gain(self, module: ShiftMix) -> float:
+        """|MRᵀ||R|."""
+        first, second = module.weights()
+        return SAFETY * SAFETY * (self.products(module) + 1) * math.sqrt(nu(first) * nu(second))
+
+    def products(self, module: ShiftMix) -> int:
+        """Those of both matrices, and the sums before them."""
+        return 2 * module.channels + 12
+
+
+def _dense_upper(weight: Tensor) -> Proof:
+    exact = weight.detach().to("cpu", torch.float64)
+    return remembered(exact, "dense", lambda: Proof(spectral_norm_upper(exact), "cholesky"))
+
+
+class PartialAbs(nn.Module):
+    """|x| on the first `share` of the channels, x on the others: an isometry at every point.
+
+    Example:
+        >>> PartialAbs(0.5)(torch.tensor([[-1.0, -2.0]]))
+        tensor([[ 1., -2.]])
+    """
+
+    def __init__(self, share: float = 0.75) -> None:
+        super().__init__()
+        if not 0 <= share <= 1:
+            raise InputError(f"share: expected a number between 0 and 1, got {share}")
+        self.share = share
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape."""
+        folded = round(self.share * x.shape[1])
+        return torch.cat([x[:, :folded].abs(), x[:, folded:]], dim=1)
+
+    def extra_repr(self) -> str:
+        """Shown by print."""
+        return str(self.share)
+
+
+@rule(
+    PartialAbs,
+    examples=[
+        lambda: (PartialAbs(), (6,)),
+        lambda: (PartialAbs(0.5), (4, 3, 3)),
+        lambda: (PartialAbs(0.0), (2,)),
+    ],
+)
+class PartialAbsRule(Channelwise):
+    """1."""
