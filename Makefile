@@ -32,7 +32,7 @@ check: lint test test-slow site test-browser test-wheel
 
 # Ratios of times, for docs/benchmarks.md: about 35 minutes of an idle machine.
 bench: .venv/.dev
-	for name in startup moons_step step certify proof_times; do $(BIN)/python benchmarks/$$name.py || exit 1; done
+	for name in startup moons_step step stack certify proof_times; do $(BIN)/python benchmarks/$$name.py || exit 1; done
 	$(BIN)/python docs/render.py
 
 # Step time and memory against the size of everything: about 6 minutes.

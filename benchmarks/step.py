@@ -55,8 +55,8 @@ def images(name: str, samples: int) -> Dataset:
     return Dataset(pixels, torch.arange(samples) % classes, tuple(map(str, range(classes))))
 
 
-def training(name: str, work: str) -> Single:
-    """Our loop, ready to go."""
+def ready(name: str, work: str) -> Training:
+    """A training of our loop."""
     shape, classes, validation, _ = SHAPES[name]
     loss = WORKS[work]
     assert loss is not None
@@ -75,7 +75,12 @@ def training(name: str, work: str) -> Single:
         seed=0,
         augmentation=augment,
     )
-    return Single(Training(plan, RunDirectory(tempfile.mkdtemp()), Hardware("cpu").launch()))
+    return Training(plan, RunDirectory(tempfile.mkdtemp()), Hardware("cpu").launch())
+
+
+def training(name: str, work: str) -> Single:
+    """Its steps."""
+    return Single(ready(name, work))
 
 
 def epoch_end(steps: Single) -> float:

@@ -23,7 +23,7 @@ from lipcert.data import Dataset
 from lipcert.data.augmentation import Augmentation
 from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import AOL, CLL, LOSSES, CrossEntropy, GloRo, Loss
-from lipcert.nn import MinMax
+from lipcert.nn import MinMax, ShiftMix
 from lipcert.train import Hardware, Plan, RunDirectory, fit, fit_stack
 from lipcert.train.checkpoint import load_checkpoint
 from lipcert.train.optimizers import adam, sgd
@@ -302,6 +302,12 @@ def test_what_cannot_be_one_is_refused(tmp_path: Path) -> None:
     drop = lambda: nn.Sequential(nn.Linear(2, 4), nn.Dropout(), nn.Linear(4, 2))  # noqa: E731
     with pytest.raises(InputError, match="dropout"):
         refuse(plan(0, GloRo(eps=0.1), make=drop), plan(1, GloRo(eps=0.1), make=drop))
+
+    def turned() -> nn.Module:
+        return nn.Sequential(nn.Unflatten(1, (2, 1, 1)), ShiftMix(2, (1, 1)), nn.Flatten(), nn.Linear(2, 2))
+
+    with pytest.raises(InputError, match="optimiser"):
+        refuse(plan(0, GloRo(eps=0.1), make=turned), plan(1, GloRo(eps=0.1), make=turned))
 
 
 def test_one_that_fails_while_it_catches_up_does_not_stop_the_others(

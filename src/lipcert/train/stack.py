@@ -244,7 +244,7 @@ def is_stackable(training: Training) -> bool:
 
 
 def _optimizer_of(plan: Plan) -> torch.optim.Optimizer:
-    return plan.optimizer([nn.Parameter(torch.zeros(1))])
+    return plan.optimizer(list(plan.model.parameters()))
 
 
 def _is_elementwise(optimizer: torch.optim.Optimizer) -> bool:
