@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ from hypothesis import settings
 from lipcert.cli import main
 
 torch.set_num_threads(1)
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # shells have it ignored by what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("default")
 

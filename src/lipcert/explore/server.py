@@ -51,7 +51,7 @@ def served(exhibit: Exhibit, port: int | None = None, browser: bool = False) -> 
 
 def serve(exhibit: Exhibit, port: int | None, browser: bool) -> None:
     """Until Ctrl-C, or a SIGTERM, which is to clean up as well."""
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a shell may have SIGINT ignored
     with served(exhibit, port, browser) as address:
         print(f"lipcert explore: {address} (Ctrl-C stops)", flush=True)
         try:
