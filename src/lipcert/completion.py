@@ -24,6 +24,7 @@ REPRODUCTIONS = (
     *("table-tiny-imagenet", "table-cifar10", "table-cifar100"),
     *("table-seeds", "table-epsilon-slack", "table-soc-gamma"),
     *("fig-slack", "fig-epsilon", "fig-lambda", "fig-offset", "fig-temperature", "fig-convergence"),
+    "grid",
 )
 DATA_SETS = ("cifar10", "cifar100", "tiny-imagenet")
 

@@ -15,11 +15,11 @@ from lipcert.errors import InputError
 from lipcert.recipes.axes import parse_values
 from lipcert.report.rows import Row, findings_of, row_of
 from lipcert.report.tables import rich_table
-from lipcert.reproductions import images, moons, tables
+from lipcert.reproductions import grid, images, moons, tables
 from lipcert.reproductions.definition import Reproduction, Trained, Variant
 from lipcert.sweeps import Crew, Trial, complete
 
-REPRODUCTIONS = {r.name: r for r in (*moons.REPRODUCTIONS, *tables.REPRODUCTIONS, *images.REPRODUCTIONS)}
+REPRODUCTIONS = {r.name: r for module in (moons, tables, images, grid) for r in module.REPRODUCTIONS}
 
 
 @dataclass(frozen=True)

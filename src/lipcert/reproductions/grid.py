@@ -1,0 +1,94 @@
+"""Every loss on every family of layers, in one network: the grid no paper has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+from lipcert.models.uniform import FAMILIES
+from lipcert.report.comparison import write_comparison
+from lipcert.report.heatmap import heatmaps
+from lipcert.report.rows import Row
+from lipcert.reproductions.definition import Reduction, Reproduction, Trained, Variant
+
+RECIPE = "cifar10-grid"
+CLEAN, CRA = "test clean", "test CRA 36/255"
+
+# ε grows over the first half, as its authors have it.
+_GROWING = "schedule.loss.eps={name: ramp, first: 0.0345, until: 0.5}"
+
+# Each loss with the numbers of its own paper, those with an ε of their own at 0.15.
+LOSSES: dict[str, tuple[str, ...]] = {
+    "cll": ("loss={name: cll, eps: 0.15, slack: 0.25, lam: 1.0e-4, detach_constant: false}",),
+    "gloro": ("loss={name: gloro, eps: 0.15}",),
+    "gloro-trades": ("loss={name: gloro-trades, eps: 0.15, mu: 2.0}",),
+    "lmt": ("loss={name: lmt, eps: 0.15}",),
+    "emma": ("loss={name: emma, eps: 0.4235}", _GROWING),
+    "emma-annealing": ("loss={name: emma-annealing, eps: 0.4235}", _GROWING),
+    "logit-annealing": ("loss={name: logit-annealing}",),
+    "certificate-regularisation": ("loss={name: certificate-regularisation, gamma: 0.3}",),
+    "aol": ("loss={name: aol}",),
+    "multi-margin": ("loss={name: multi-margin}",),
+    "hkr": ("loss={name: hkr, alpha: 0.98, margin: 0.5}",),
+    "cross-entropy": ("loss={name: cross-entropy}",),
+}
+
+
+def _cells(losses: Sequence[str], families: Sequence[str]) -> tuple[Variant, ...]:
+    return tuple(
+        Variant(RECIPE, (f"model.layer={family}", *LOSSES[loss]), series=f"{family} {loss}")
+        for family in families
+        for loss in losses
+    )
+
+
+def _place(row: Row) -> tuple[str, str]:
+    """Loss and family."""
+    family, loss = row["series"].split(" ")
+    return loss, family
+
+
+def _mean(rows: Sequence[Row], column: str) -> dict[tuple[str, str], float]:
+    places = dict.fromkeys(map(_place, rows))
+    return {place: fmean(row[column] for row in rows if _place(row) == place) for place in places}
+
+
+def _draw(trained: Trained, base: Path) -> list[Path]:
+    rows = trained.rows
+    panels = {"CRA at 36/255 [%]": _mean(rows, CRA), "clean accuracy [%]": _mean(rows, CLEAN)}
+    losses = [loss for loss in LOSSES if any(_place(row)[0] == loss for row in rows)]
+    families = [family for family in FAMILIES if any(_place(row)[1] == family for row in rows)]
+    recipe, seeds = trained.trials[0][1].recipe, {trial.recipe.seed for _, trial in trained.trials}
+    note = (
+        f"4C3F's shape, width {recipe.model.arguments.get('width', 1.0):g}, {recipe.train.epochs} epochs, test split, "
+        f"proved bounds; mean of {len(seeds)} seeds"
+    )
+    return [*heatmaps(panels, losses, families, note, base), *_table(rows, losses, families, base)]
+
+
+def _table(rows: Sequence[Row], losses: Sequence[str], families: Sequence[str], base: Path) -> list[Path]:
+    """CRA with the range of the seeds, a line a loss."""
+
+    def cell(loss: str, family: str) -> str:
+        found = sorted(100 * row[CRA] for row in rows if _place(row) == (loss, family))
+        if not found:
+            return "–"
+        return f"{fmean(found):.1f}" + (f" ({found[0]:.1f} … {found[-1]:.1f})" if len(found) > 1 else "")
+
+    cells = [[loss, *(cell(loss, family) for family in families)] for loss in losses]
+    return write_comparison(["CRA 36/255", *families], cells, base)
+
+
+GRID = Reproduction(
+    "grid",
+    "Every loss on every family of layers, thin networks: CRA at 36/255 and clean accuracy",
+    _cells(tuple(LOSSES), tuple(FAMILIES)),
+    _draw,
+    {
+        "cpu": Reduction(seeds=(1, 2)),
+        "smoke": Reduction(variants=_cells(("cll", "emma"), ("plain", "bro"))),
+    },
+)
+
+REPRODUCTIONS = (GRID,)
