@@ -60,9 +60,10 @@ def _draw(trained: Trained, base: Path) -> list[Path]:
     losses = [loss for loss in LOSSES if any(_place(row)[0] == loss for row in rows)]
     families = [family for family in FAMILIES if any(_place(row)[1] == family for row in rows)]
     recipe, seeds = trained.trials[0][1].recipe, {trial.recipe.seed for _, trial in trained.trials}
+    width = recipe.model.arguments.get("width", 1.0)
     note = (
-        f"4C3F's shape, width {recipe.model.arguments.get('width', 1.0):g}, {recipe.train.epochs} epochs, test split, "
-        f"proved bounds; mean of {len(seeds)} seeds"
+        f"4C3F's shape, width {width:g}, epochs: {recipe.train.epochs}, test split, proved bounds; "
+        f"mean of {len(seeds)} seeds"
     )
     return [*heatmaps(panels, losses, families, note, base), *_table(rows, losses, families, base)]
 
