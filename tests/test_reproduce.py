@@ -45,7 +45,7 @@ def test_every_reproduction_draws_and_writes_its_results(name: str, tmp_path: Pa
             picture = matplotlib.image.imread(path)
             assert min(picture.shape[:2]) > 300
             assert picture.std() > 0.05  # something is drawn
-        assert path.stat().st_size > 40
+        assert path.stat().st_size > (40 if name == "grid" else 100)  # four cells are a short table
     suffixes = {path.suffix for path in report.written}
     table, figure = {".md", ".csv", ".tex", ".json"}, {".png", ".svg", ".pdf", ".json"}
     assert suffixes == (table | figure if name == "grid" else table if "table" in name else figure)
