@@ -6,10 +6,10 @@ are installed (`pip install orthogonium deel-torchlip`). Writes results/layers.j
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 
 import torch
+from peer_layers import BATCH, CHANNELS, FEATURES, PEER_CONVOLUTIONS, PEER_DENSE, SIDE
 from timing import interleaved, print_ratios
 from torch import Tensor, nn
 
@@ -17,19 +17,26 @@ from lipcert.export import plain
 from lipcert.nn import (
     AOLConv2d,
     AOLLinear,
+    BROConv2d,
+    BROLinear,
+    CayleyConv2d,
+    CayleyLinear,
+    CholeskyLinear,
     CPLConv2d,
     CPLLinear,
+    LinearResidualConv2d,
     LLNLinear,
+    LOTConv2d,
+    LOTLinear,
     SandwichConv2d,
     SandwichLinear,
+    ShiftMix,
     SLLConv2d,
     SLLLinear,
     SOCConv2d,
     SOCLinear,
 )
 from results import write_table
-
-BATCH, CHANNELS, SIDE, FEATURES = 64, 64, 16, 1024
 
 CONVOLUTIONS: dict[str, Callable[[], nn.Module]] = {
     "plain": lambda: nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1),
@@ -40,6 +47,11 @@ CONVOLUTIONS: dict[str, Callable[[], nn.Module]] = {
     "CPL": lambda: CPLConv2d(CHANNELS, CHANNELS),
     "SLL": lambda: SLLConv2d(CHANNELS, CHANNELS),
     "Sandwich": lambda: SandwichConv2d(CHANNELS, CHANNELS),
+    "Cayley": lambda: CayleyConv2d(CHANNELS, CHANNELS),
+    "LOT": lambda: LOTConv2d(CHANNELS, CHANNELS),
+    "BRO": lambda: BROConv2d(CHANNELS, CHANNELS),
+    "linear residual": lambda: LinearResidualConv2d(CHANNELS),
+    "shift and mix": lambda: ShiftMix(CHANNELS, (SIDE, SIDE)),
 }
 DENSE: dict[str, Callable[[], nn.Module]] = {
     "plain": lambda: nn.Linear(FEATURES, FEATURES),
@@ -48,43 +60,11 @@ DENSE: dict[str, Callable[[], nn.Module]] = {
     "CPL": lambda: CPLLinear(FEATURES, FEATURES),
     "SLL": lambda: SLLLinear(FEATURES, FEATURES),
     "Sandwich": lambda: SandwichLinear(FEATURES, FEATURES),
+    "Cayley": lambda: CayleyLinear(FEATURES, FEATURES),
+    "LOT": lambda: LOTLinear(FEATURES, FEATURES),
+    "BRO": lambda: BROLinear(FEATURES, FEATURES),
+    "Cholesky": lambda: CholeskyLinear(FEATURES, FEATURES),
     "normalised head": lambda: LLNLinear(FEATURES, FEATURES),
-}
-
-
-def peer(path: str, name: str, *arguments: object, **settings: object) -> Callable[[], nn.Module] | None:
-    """A layer of a package that may not be there."""
-    try:
-        kind = getattr(importlib.import_module(path), name)
-    except ImportError:
-        return None
-    return lambda: kind(*arguments, **settings)
-
-
-def soc_peer(terms: int) -> Callable[[], nn.Module] | None:
-    """Its whole series is one large kernel, which ignores the border between two terms."""
-    path = f"{_CONV}.adaptiveSOC.fast_skew_ortho_conv"
-    settings = peer(path, "ExpParams", terms)
-    if settings is None:
-        return None
-    return peer(path, "FastSOC", CHANNELS, CHANNELS, 3, padding_mode="zeros", exp_params=settings())
-
-
-_CONV = "orthogonium.layers.conv"
-PEER_CONVOLUTIONS = {
-    "AOL, orthogonium": peer(f"{_CONV}.AOL.aol", "AOLConv2D", CHANNELS, CHANNELS, 3, padding=1),
-    "SOC (5 terms), orthogonium": soc_peer(5),
-    "SOC (3 terms), orthogonium": soc_peer(3),
-    "SLL, orthogonium": peer(f"{_CONV}.SLL.sll_layer", "SDPBasedLipschitzResBlock", CHANNELS, 1),
-}
-PEER_DENSE = {
-    "SLL, orthogonium": peer(
-        f"{_CONV}.SLL.sll_layer", "SDPBasedLipschitzDense", FEATURES, FEATURES, FEATURES
-    ),
-    "normalised head, orthogonium": peer(
-        "orthogonium.layers.linear.ortho_linear", "UnitNormLinear", FEATURES, FEATURES
-    ),
-    "normalised head, deel-torchlip": peer("deel.torchlip", "FrobeniusLinear", FEATURES, FEATURES),
 }
 
 

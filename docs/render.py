@@ -1,6 +1,6 @@
 """Write the tables of README.md and docs/ from results/*.json; `--check` only compares.
 
-A table stands between `<!-- results: NAME [key=value] -->` and `<!-- /results -->`.
+A table stands between `<!-- results: NAME [key=value | claims | over-seeds] -->` and `<!-- /results -->`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 from lipcert.report.curves import curve_cells
 from lipcert.report.tables import markdown_table
+from lipcert.reproductions.tables import seed_cells
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(
@@ -37,7 +38,8 @@ def table(name: str, condition: str) -> str:
         return plain_table(results)
     if "claims" in condition.split():
         return claims_table(results)
-    wanted = dict(part.split("=") for part in condition.split())
+    summed = "over-seeds" in condition.split()
+    wanted = dict(part.split("=") for part in condition.split() if "=" in part)
     rows = [row for row in results["rows"] if all(str(row[k]) == v for k, v in wanted.items())]
     machines = sorted({row["environment"]["machine"] for row in rows})
     commits = sorted({str(row["environment"]["commit"]) for row in rows})
@@ -48,7 +50,8 @@ def table(name: str, condition: str) -> str:
     )
     if any(row.get("x") is not None or row.get("series") for row in rows):
         return f"{lines_of(*curve_cells(rows))}\n\nMeans with the least and the most of the seeds. {source}\n"
-    return f"{markdown_table(rows)}\n\n{source}\n"
+    text = lines_of(*seed_cells(rows)) if summed else markdown_table(rows)
+    return f"{text}\n\n{source}\n"
 
 
 def claims_table(results: dict[str, Any]) -> str:

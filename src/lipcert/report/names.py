@@ -14,7 +14,12 @@ _METHODS = {
     "certificate-regularisation": "SOC",
     "multi-margin": "CPL",
     "aol": "AOL",
+    "emma": "EMMA",
+    "logit-annealing": "LA",
+    "emma-annealing": "EMMA+LA",
+    "hkr": "HKR",
 }
+_MODELS = {"sandwich": "Sandwich", "liresnet": "LiResNet", "bronet": "BRONet", "lipnext": "LipNeXt"}
 # Papers that took the loss of AOL for layers of their own.
 _AOL_LAYERS = {"sll": "SLL", "sandwich": "LBDN"}
 
@@ -38,7 +43,9 @@ def model_of(recipe: Recipe) -> str:
         return f"LipConv-{arguments.get('depth', 20)}"
     if name in ("cpl", "sll"):
         return f"{name.upper()}-{str(arguments.get('size', 'xl')).upper()}"
-    return "Sandwich" if name == "sandwich" else name.upper()
+    if name == "uniform":
+        return f"uniform, {arguments.get('layer', 'plain')}"
+    return _MODELS.get(name, name.upper())
 
 
 def is_published_size(recipe: Recipe) -> bool:

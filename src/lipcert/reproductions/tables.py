@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lipcert.report.comparison import compare, write_comparison
 from lipcert.report.published import published
+from lipcert.report.rows import Row
 from lipcert.reproductions.definition import Reduction, Reproduction, Trained, Variant
 from lipcert.reproductions.moons import FIGURE_4
 from lipcert.sweeps.findings import cell, over_seeds
@@ -74,10 +75,15 @@ def _compared(trained: Trained, base: Path) -> list[Path]:
 
 
 def _over_seeds(trained: Trained, base: Path) -> list[Path]:
-    """One line a recipe, mean ± standard deviation."""
-    summary = over_seeds(trained.rows, ("recipe",))
+    """As text."""
+    return write_comparison(*seed_cells(trained.rows), base)
+
+
+def seed_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Titles, and a line a recipe: mean ± standard deviation."""
+    summary = over_seeds(rows, ("recipe",))
     titles = [t for t in summary[0] if all(t in row for row in summary) and _is_shown(t)]
-    return write_comparison(titles, [[cell(t, row.get(t)) for t in titles] for row in summary], base)
+    return titles, [[cell(t, row.get(t)) for t in titles] for row in summary]
 
 
 def _is_shown(title: str) -> bool:

@@ -1,0 +1,61 @@
+"""Layers of other packages, of the shapes that benchmarks/layers.py measures.
+
+orthogonium's dense Cayley layer is left out: it can only be made on a GPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from torch import nn
+
+BATCH, CHANNELS, SIDE, FEATURES = 64, 64, 16, 1024
+
+
+def peer(path: str, name: str, *arguments: object, **settings: object) -> Callable[[], nn.Module] | None:
+    """A layer of a package that may not be there."""
+    try:
+        kind = getattr(importlib.import_module(path), name)
+    except ImportError:
+        return None
+    return lambda: kind(*arguments, **settings)
+
+
+def soc_peer(terms: int) -> Callable[[], nn.Module] | None:
+    """Its whole series is one large kernel, which ignores the border between two terms."""
+    path = f"{_CONV}.adaptiveSOC.fast_skew_ortho_conv"
+    settings = peer(path, "ExpParams", terms)
+    if settings is None:
+        return None
+    return peer(path, "FastSOC", CHANNELS, CHANNELS, 3, padding_mode="zeros", exp_params=settings())
+
+
+def cholesky_peer() -> Callable[[], nn.Module] | None:
+    """Its orthogonal dense layer with the reparametrisation of the same name."""
+    try:
+        from orthogonium.reparametrizers import CHOLESKY_ORTHO_PARAMS
+    except ImportError:
+        return None
+    path = "orthogonium.layers.linear.ortho_linear"
+    return peer(path, "OrthoLinear", FEATURES, FEATURES, ortho_params=CHOLESKY_ORTHO_PARAMS)
+
+
+_CONV = "orthogonium.layers.conv"
+PEER_CONVOLUTIONS = {
+    "AOL, orthogonium": peer(f"{_CONV}.AOL.aol", "AOLConv2D", CHANNELS, CHANNELS, 3, padding=1),
+    "SOC (5 terms), orthogonium": soc_peer(5),
+    "SOC (3 terms), orthogonium": soc_peer(3),
+    "SLL, orthogonium": peer(f"{_CONV}.SLL.sll_layer", "SDPBasedLipschitzResBlock", CHANNELS, 1),
+    "Cayley, orthogonium": peer("orthogonium.legacy.cayley_ortho_conv", "Cayley", CHANNELS, CHANNELS, 3),
+}
+PEER_DENSE = {
+    "SLL, orthogonium": peer(
+        f"{_CONV}.SLL.sll_layer", "SDPBasedLipschitzDense", FEATURES, FEATURES, FEATURES
+    ),
+    "Cholesky, orthogonium": cholesky_peer(),
+    "normalised head, orthogonium": peer(
+        "orthogonium.layers.linear.ortho_linear", "UnitNormLinear", FEATURES, FEATURES
+    ),
+    "normalised head, deel-torchlip": peer("deel.torchlip", "FrobeniusLinear", FEATURES, FEATURES),
+}
