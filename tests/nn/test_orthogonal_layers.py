@@ -31,7 +31,7 @@ from lipcert.nn import (
 from lipcert.nn.lot import orthogonal_factor
 from lipcert.nn.shift_mix import shift
 from lipcert.nn.spectral import by_frequency, centred_symbol
-from lipcert.train.optimizers import adam, adamw, sgd
+from lipcert.train.optimizers import adam, adamw, nadam, sgd
 from lipcert.train.orthogonal import OrthogonalAdam
 
 
@@ -168,7 +168,7 @@ def test_its_state_goes_on_where_it_was() -> None:
     assert all(torch.equal(a, b) for a, b in zip(layer.parameters(), other.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("make", [adamw, sgd])
+@pytest.mark.parametrize("make", [adamw, nadam, sgd])
 def test_other_optimisers_refuse_matrices_they_would_move(
     make: Callable[..., torch.optim.Optimizer],
 ) -> None:

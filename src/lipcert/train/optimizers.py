@@ -43,6 +43,19 @@ def adamw(
     return torch.optim.AdamW(parameters, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)
 
 
+@OPTIMIZERS.register("nadam", example={"lr": 1e-3})
+def nadam(
+    parameters: Parameters,
+    lr: float = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    weight_decay: float = 0.0,
+) -> torch.optim.Optimizer:
+    """Adam with Nesterov's momentum."""
+    _positive(lr)
+    parameters = _free(parameters, "nadam")
+    return torch.optim.NAdam(parameters, lr=lr, betas=betas, weight_decay=weight_decay)
+
+
 @OPTIMIZERS.register("sgd", example={"lr": 1e-2})
 def sgd(
     parameters: Parameters,
