@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -25,6 +26,7 @@ from lipcert.nn import (
     LinearResidualConv2d,
     LOTConv2d,
     LOTLinear,
+    OrthogonalParameter,
     PartialAbs,
     ShiftMix,
 )
@@ -120,8 +122,9 @@ def test_fifths_move_around_the_circle() -> None:
 
 
 def test_wrong_sizes_are_named() -> None:
-    with pytest.raises(InputError, match="expected images of"):
-        ShiftMix(4, (3, 3))(torch.zeros(1, 4, 3, 4))
+    for shape in ((1, 4, 3, 4), (4, 3, 3)):
+        with pytest.raises(InputError, match="expected a batch of images"):
+            ShiftMix(4, (3, 3))(torch.zeros(shape))
     with pytest.raises(InputError, match="size"):
         ShiftMix(4, (3,))
     with pytest.raises(InputError, match="share"):
@@ -145,6 +148,81 @@ def test_the_optimiser_turns_matrices_and_arrives() -> None:
         off = layer.rotation.T @ layer.rotation - torch.eye(6)
         assert float(off.detach().abs().max()) < 1e-5
     assert float(loss.detach()) < 1e-2
+
+
+def orthogonality(matrix: Tensor) -> float:
+    """The largest entry of XᵀX − I."""
+    return float((matrix.T @ matrix - torch.eye(len(matrix))).detach().abs().max())
+
+
+@pytest.mark.parametrize("start", [1.0, 3.0])
+def test_wide_matrices_and_large_steps_stay_orthogonal(start: float) -> None:
+    torch.manual_seed(0)
+    matrix = OrthogonalParameter(start * torch.eye(512))
+    optimizer = OrthogonalAdam([matrix], lr=2e-2)  # the first angles are about ten
+    a, b = torch.rand(512) + 0.1, torch.linspace(1, 2, 512)
+    for _ in range(5):
+        optimizer.zero_grad()
+        (b * (matrix @ a)).sum().backward()
+        optimizer.step()
+        assert orthogonality(matrix) < 1e-4
+
+
+def test_a_closure_is_called_before_the_step() -> None:
+    layer = ShiftMix(8, (2, 2))
+    optimizer = adam(layer.parameters(), lr=0.05)
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = layer(torch.ones(2, 8, 2, 2)).square().sum() + layer.mix.sum()
+        loss.backward()
+        return loss
+
+    losses = [float(optimizer.step(closure).detach()) for _ in range(10)]
+    assert losses[-1] < losses[0]
+    assert orthogonality(layer.mix) < 1e-5
+
+
+def test_steps_that_overflow_in_half_precision_are_left_out() -> None:
+    layer = ShiftMix(4, (2, 2))
+    optimizer, scaler = adam(layer.parameters(), lr=0.01), torch.amp.GradScaler("cpu")
+    before = layer.rotation.detach().clone()
+    scaler.scale(1e36 * layer(torch.ones(1, 4, 2, 2)).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert torch.equal(layer.rotation, before)
+
+
+def test_matrices_stay_orthogonal_parameters(tmp_path: Path) -> None:
+    layer = ShiftMix(4, (2, 2))
+    torch.save(layer, tmp_path / "layer.pt")
+    assigned, emptied = ShiftMix(4, (2, 2)), ShiftMix(4, (2, 2)).to("meta").to_empty(device="cpu")
+    assigned.load_state_dict({k: v.clone() for k, v in layer.state_dict().items()}, assign=True)
+    loaded = torch.load(tmp_path / "layer.pt", weights_only=False)
+    for other in (loaded, assigned, emptied, copy.deepcopy(layer).double()):
+        assert isinstance(adam(other.parameters()), OrthogonalAdam)
+
+
+def test_transposed_parameters_are_other_ones() -> None:
+    layer = CholeskyLinear(4, 4).eval()
+    x, before = torch.randn(2, 4), layer.raw.detach()
+    first = layer(x)
+    layer.raw = nn.Parameter(before.T)  # at the same address
+    assert not torch.equal(layer(x), first)
+    torch.testing.assert_close(layer(x), copy.deepcopy(layer)(x))
+
+
+def test_sums_of_pixels_may_overflow_though_weights_are_zero() -> None:
+    layer = LOTConv2d(1, 2)
+    nn.init.zeros_(layer.raw)
+    model = nn.Sequential(layer, nn.Flatten(), nn.Linear(32, 2)).eval()
+    radius = certifier(model, (1, 4, 4))(torch.zeros(1, 1, 4, 4), "float32").radius
+    assert float(radius) < 1e37
+
+
+def test_a_reflector_needs_two_channels() -> None:
+    with pytest.raises(InputError, match="at least 2 channels"):
+        BROLinear(1, 1)
 
 
 def test_its_state_goes_on_where_it_was() -> None:

@@ -12,9 +12,10 @@ from lipcert.nn.derived import Derived
 def plain(model: nn.Module) -> nn.Module:
     """A copy in evaluation mode in which derived layers that collapse are ordinary ones.
 
-    AOL and normalised heads become nn.Linear or nn.Conv2d, CPL and SLL two of them in a residual block, dense
-    Sandwich layers two with an activation between. SOC and convolutional Sandwich layers have no small
-    kernel: they stay, and keep their weights. Certify the model, not the copy, whose bounds would multiply.
+    AOL, Cholesky and linear residual layers, dense ones of an orthogonal matrix and normalised heads become
+    nn.Linear or nn.Conv2d, CPL and SLL two of them in a residual block, dense Sandwich layers two with an
+    activation between. SOC and convolutional Sandwich, Cayley, LOT and BRO layers have no small kernel: they
+    stay, and keep their weights. Certify the model, not the copy, whose bounds would multiply.
 
     Example:
         >>> from lipcert.nn import AOLLinear

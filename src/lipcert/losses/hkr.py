@@ -34,7 +34,7 @@ def transport(logits: Tensor, labels: Tensor) -> Tensor:
        \omega_c = \begin{cases} B/B_c & c = y\\ -B/(B - B_c) & c \ne y \end{cases} $$
 
     B_c of the B samples have the label c. The mean over the batch is that over the classes of how much higher
-    a class's logit is on its own samples than on the others; a class that none or all samples have counts 0.
+    a class's logit is on its own samples than on the others; what none or all have stands alone.
 
     Example:
         >>> transport(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([0, 1]))
@@ -44,10 +44,8 @@ def transport(logits: Tensor, labels: Tensor) -> Tensor:
     others = rest.to(logits.dtype).sum(dim=0)  # (N,)
     samples = logits.shape[0]
     own = samples - others
-    apart = (own > 0) & (others > 0)
-    here, there = (samples / torch.where(apart, count, 1.0) for count in (own, others))
-    weights = torch.where(apart, torch.where(rest, -there, here), 0.0)
-    return (weights * logits).mean(dim=1)
+    here, there = (samples / count.clamp_min(1.0) for count in (own, others))
+    return (torch.where(rest, -there, here) * logits).mean(dim=1)
 
 
 @LOSSES.register("hkr", example={"alpha": 0.5})

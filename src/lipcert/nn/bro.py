@@ -44,6 +44,8 @@ def rank_of(channels: int, rank: float) -> int:
     """How many dimensions are mirrored: a fraction of the channels, at least 1 and not all."""
     if not 0 < rank < 1:
         raise InputError(f"rank: expected a fraction between 0 and 1, got {rank}")
+    if channels < 2:
+        raise InputError("BRO: expected at least 2 channels, or it mirrors all there is")
     return max(1, min(channels - 1, round(rank * channels)))
 
 

@@ -172,6 +172,7 @@ class _State:
         return all(
             new.data_ptr() == old.data_ptr()
             and (new.dtype, new.device) == (old.dtype, old.device)
+            and (new.shape, new.stride()) == (old.shape, old.stride())
             and _version(new) == version
             for new, old, version in zip(tensors, self._tensors, self._versions, strict=True)
         )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, Self
 
 import torch
 import torch.nn.functional as F
@@ -64,6 +65,27 @@ class ShiftMix(Derived):
         self.right = nn.Parameter(torch.zeros(channels, 1, size[1]))
         self.bias = nn.Parameter(torch.zeros(channels)) if bias else None
 
+    def _mark(self) -> None:
+        """Matrices that something replaced are orthogonal parameters again."""
+        for name in self.sources:
+            matrix = getattr(self, name)
+            if not isinstance(matrix, OrthogonalParameter):
+                setattr(self, name, OrthogonalParameter(matrix.detach(), matrix.requires_grad))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Pickle knows parameters only."""
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._mark()
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self._mark()
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Self:
+        super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+        self._mark()
+        return self
+
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """R and MRᵀ."""
         rotation, mix = sources if self.training else (nearest_orthogonal(source) for source in sources)
@@ -71,9 +93,9 @@ class ShiftMix(Derived):
 
     def forward(self, x: Tensor) -> Tensor:
         """Same shape."""
-        if tuple(x.shape[-3:]) != (self.channels, *self.size):
+        if x.ndim != 4 or tuple(x.shape[1:]) != (self.channels, *self.size):
             raise InputError(
-                f"ShiftMix: expected images of {(self.channels, *self.size)}, got {tuple(x.shape[-3:])}"
+                f"ShiftMix: expected a batch of images of {(self.channels, *self.size)}, got {tuple(x.shape)}"
             )
         first, second = self.weights()
         return _mixed(shift(_mixed(x + (self.down + self.right), first, None)), second, self.bias)

@@ -28,6 +28,9 @@ from lipcert.nn.derived import Built, Derived
 from lipcert.nn.real_fourier import by_frequency_real, transforms_unit
 from lipcert.types import Shape
 
+# FFTs add pixels whatever the weights are: their sums must not overflow unseen where W is 0.
+_LEAST_NORM = 2.0**-20
+
 
 class Spectral(Derived):
     """A layer whose weights are made for the size of the image."""
@@ -77,13 +80,17 @@ class Spectral(Derived):
         return space_to_depth(x, self.stride, self)
 
     def absolute_norms(self) -> tuple[float, ...]:
-        """Of |W| for every weight, at the worst frequency, from above."""
+        """Of |W| for every weight, at the worst frequency, from above, and never 0."""
         if self._norms is not None:
             return self._norms
-        return tuple(math.sqrt(nu(weight.abs())) for weight in self.weights())
+        return tuple(max(_LEAST_NORM, math.sqrt(nu(weight.abs()))) for weight in self.weights())
 
     def fix(self) -> None:
-        """With the norms of the weights."""
+        """With the norms of the weights, for images of the size it has seen."""
+        if min(self._size) < 1:
+            raise InputError(
+                f"{type(self).__name__}: call it on an image first, whose size the weights are for"
+            )
         self._norms = self.absolute_norms()
         super().fix()
 
@@ -204,6 +211,10 @@ class SpectralRule(Built):
 
     def upper(self, module: SpectralConv2d, shape: Shape, effort: str) -> Proof:
         """1, but for rounding."""
+        if module.is_fixed:
+            raise InputError(
+                f"{type(module).__name__}: its weights are fixed; prove the layer they come from"
+            )
         (matrices,) = (m.detach().to("cpu", torch.complex128) for m in module.weights_on(shape))
         return remembered(torch.view_as_real(matrices), "spectral", lambda: norm_upper(matrices))
 

@@ -5,8 +5,8 @@ them is ½(GXᵀ − XGᵀ). Adam's means are those of that skew matrix, and a s
 
 $$ X \leftarrow \exp(-\eta\,\hat m/(\sqrt{\hat v} + \epsilon))\,X $$
 
-by its series up to the third power. What the series and rounding leave over is taken back at every step by
-one step of Newton's iteration for the polar factor, X ← ½X(3I − XᵀX): nothing is left to drift.
+What rounding leaves over is taken back at every step by one step of Newton's iteration for the polar factor,
+X ← ½X(3I − XᵀX): nothing is left to drift. Matrices that are not orthogonal at first are made so.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lipcert.nn.shift_mix import OrthogonalParameter
+from lipcert.nn.shift_mix import OrthogonalParameter, nearest_orthogonal
 
 
 def has_orthogonal(parameters: Iterable[nn.Parameter]) -> bool:
@@ -28,9 +28,26 @@ def has_orthogonal(parameters: Iterable[nn.Parameter]) -> bool:
 class OrthogonalAdam(torch.optim.Adam):
     """Adam; parameters that are OrthogonalParameter stay orthogonal, and no weight decay touches them."""
 
+    def __init__(
+        self,
+        params: Iterable[nn.Parameter],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        fused: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, fused=fused)
+        # A scaler of half precision then unscales gradients, and leaves out steps that overflow, by itself.
+        self._step_supports_amp_scaling = False
+
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step of both kinds."""
+        result = None
+        if closure is not None:  # before gradients are looked at: it makes them
+            with torch.enable_grad():
+                result = closure()
         turned = [
             (group, parameter, parameter.grad)
             for group in self.param_groups
@@ -39,7 +56,7 @@ class OrthogonalAdam(torch.optim.Adam):
         ]
         for _, parameter, _ in turned:
             parameter.grad = None
-        result = super().step(closure)
+        super().step()
         for group, parameter, gradient in turned:
             self._turn(group, parameter, gradient)
             parameter.grad = gradient
@@ -48,6 +65,7 @@ class OrthogonalAdam(torch.optim.Adam):
     def _turn(self, group: dict[str, Any], matrix: Tensor, gradient: Tensor) -> None:
         state = self.state[matrix]
         if not state:
+            matrix.copy_(nearest_orthogonal(matrix))
             state["step"] = torch.zeros((), dtype=torch.float32)
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(matrix), torch.zeros_like(matrix)
         state["step"] += 1
@@ -59,14 +77,7 @@ class OrthogonalAdam(torch.optim.Adam):
         count = float(state["step"])
         size = (square / (1 - second**count)).sqrt().add_(group["eps"])
         angle = -group["lr"] * (mean / (1 - first**count)) / size
-        matrix.copy_(polished(rotated(matrix, angle)))
-
-
-def rotated(matrix: Tensor, angle: Tensor) -> Tensor:
-    """exp(angle)·X up to the third power of a skew angle."""
-    once = angle @ matrix
-    twice = angle @ once
-    return matrix + once + twice / 2 + angle @ twice / 6
+        matrix.copy_(polished(torch.linalg.matrix_exp(angle) @ matrix))
 
 
 def polished(matrix: Tensor) -> Tensor:
