@@ -13,6 +13,7 @@ from typing import Any
 
 from lipcert.report.curves import curve_cells
 from lipcert.report.tables import markdown_table
+from lipcert.reproductions.definition import VERDICTS
 from lipcert.reproductions.tables import seed_cells
 
 ROOT = Path(__file__).parents[1]
@@ -58,7 +59,7 @@ def claims_table(results: dict[str, Any]) -> str:
     """What the paper says, what was found, whether it holds."""
     titles = ["claim of the paper", "paper", "here", "holds"]
     cells = [
-        [claim["claim"], claim["paper"], claim["here"], "yes" if claim["holds"] else "**no**"]
+        [claim["claim"], claim["paper"], claim["here"], VERDICTS[claim["holds"]]]
         for claim in results["claims"]
     ]
     return f"{lines_of(titles, cells)}\n"

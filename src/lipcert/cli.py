@@ -202,7 +202,7 @@ def export(
     ] = False,
     effort: Annotated[str, typer.Option(help="Of the proof: auto, exact or fast.")] = "auto",
 ) -> None:
-    """Write an ONNX file with logits, class and certified radius as outputs. Needs lipcert[onnx].
+    """Write an ONNX file with logits, class and certified radius as outputs. Needs the extra `onnx`.
 
     Example: lipcert export cifar10-4c3f-cll model.onnx
     """
@@ -228,7 +228,7 @@ def attack(
         "attack.json"
     ),
 ) -> None:
-    """Attack a certified model; exit status 1 if a certificate breaks. Needs the extra lipcert[attack].
+    """Attack a certified model; exit status 1 if a certificate breaks. Needs the extra `attack`.
 
     Example: lipcert attack runs/moons-cll --budget smoke
     """
@@ -347,7 +347,7 @@ def sweep(
     output: Annotated[
         Path | None, typer.Option(help="Directory for the runs.", show_default="runs/RECIPE-sweep")
     ] = None,
-    backend: Annotated[str, typer.Option(help="local, or ray (the extra lipcert[ray]).")] = "local",
+    backend: Annotated[str, typer.Option(help="local, or ray (the extra `ray`).")] = "local",
     address: Annotated[
         str | None, typer.Option(help="Of a Ray cluster.", show_default="a Ray of this machine")
     ] = None,
@@ -356,7 +356,7 @@ def sweep(
 ) -> None:
     """Train every combination of some values; what is already finished is kept.
 
-    Example: lipcert sweep moons-cll --over loss.slack=0.01,0.05,0.1 --over seed=1..3
+    Example: lipcert sweep cifar10-4c3f-cll --budget cpu --over loss.slack=0.05,0.15,0.25 --over seed=1..3
     """
     from lipcert.sweeps.command import carry_out
 
@@ -375,7 +375,7 @@ def report(
         Path, typer.Option("--output", "-o", help="The page; tables and figures go into a folder beside it.")
     ] = Path("report.html"),
 ) -> None:
-    """Compare finished runs and sweeps on one page, the paper's rows beside them. Needs lipcert[report].
+    """Compare finished runs and sweeps on one page, the paper's rows beside them. Needs the extra `report`.
 
     Example: lipcert report runs/cifar10-4c3f-cll runs/cifar10-4c3f-gloro -o report.html
     """
@@ -404,7 +404,7 @@ def explore(
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
 ) -> None:
-    """Open a page to train two moons, attack images and see a run's curves. Needs lipcert[explore].
+    """Open a page to train two moons, attack images and see a run's curves. Needs the extra `explore`.
 
     Example: lipcert explore runs/cifar10-4c3f-cll --no-browser
     """

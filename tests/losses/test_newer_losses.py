@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lipcert import PairLip
-from lipcert.losses import EMMA, HKR, LMT, EMMAAnnealing, LogitAnnealing, emma_logits, transport
+from lipcert.losses import AOL, EMMA, HKR, LMT, EMMAAnnealing, LogitAnnealing, emma_logits, transport
 
 
 @pytest.fixture
@@ -69,3 +69,9 @@ def test_one_class_in_a_batch_is_no_division_by_zero() -> None:
     lip = PairLip(torch.tensor(1.0), torch.eye(3))
     values = HKR()(torch.randn(4, 3), torch.zeros(4, dtype=torch.int64), lip)
     assert values.isfinite().all()
+
+
+def test_a_temperature_is_part_of_the_loss_s_constant() -> None:
+    assert AOL().whole_lipschitz(1.5) == 6.0  # as printed for SLL-XL on CIFAR-100
+    assert LogitAnnealing(temperature=0.5).whole_lipschitz(1.0) == 2.0
+    assert EMMAAnnealing(0.1, temperature=0.5).whole_lipschitz(3.0) == 6.0

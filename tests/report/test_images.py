@@ -13,7 +13,7 @@ from lipcert import InputError
 from lipcert.certified_samples import load_certificates
 from lipcert.data.examples import write_cifar10
 from lipcert.recipes import execute, packaged_recipes, read_recipe
-from lipcert.report.comparison import _paper, compare, write_comparison
+from lipcert.report.comparison import _paper, compare, splits_shown, write_comparison
 from lipcert.report.evaluation import write_evaluation
 from lipcert.report.names import is_published_size
 from lipcert.train import RunDirectory
@@ -52,10 +52,11 @@ def test_pictures_and_the_table_by_class(run: RunDirectory) -> None:
 
 def test_a_report_has_the_papers_row_beside_ours(run: RunDirectory, tmp_path: Path) -> None:
     titles, cells = compare([run])
-    assert titles[5:9] == ["clean", "CRA 36/255", "CRA 72/255", "CRA 108/255"]
+    assert titles[7:11] == ["clean", "CRA 36/255", "CRA 72/255", "CRA 108/255"]
     ours, paper = cells
     assert (ours[:2], paper[:2]) == (["CLL", "4C3F, other size"], ["CLL", "4C3F"])
-    assert paper[2:10] == ["paper", "–", "–", "77.6", "61.4", "44.2", "29.1", "–"]
+    assert (ours[3:5], paper[3:5]) == (["0.15", "0.15"], ["0.15", "0.15"])
+    assert paper[5:12] == ["–", "–", "77.6", "61.4", "44.2", "29.1", "–"]
     assert ours[-2] != "–"  # tightness was measured
     markdown, table, latex = (path.read_text() for path in write_comparison(titles, cells, tmp_path / "r"))
     assert markdown.count("\n") == 4
@@ -71,22 +72,39 @@ IMAGES = [name for name in packaged_recipes() if name.startswith(("cifar", "tiny
 def test_every_recipe_finds_the_row_it_claims(name: str) -> None:
     recipe = read_recipe(name)
     assert is_published_size(recipe)
-    row = _paper(recipe, recipe.certify.radii)
-    if "none printed" in recipe.claim:
-        assert row is None
-    else:
-        assert row is not None
-        assert recipe.claim.startswith(f"clean {row.clean}, CRA {row.cra[0]}")
-        assert row.cra[-1] is None  # nothing is printed at 255/255
+    rows = _paper(recipe, recipe.certify.radii)
+    assert bool(rows) == ("none printed" not in recipe.claim)
+    if rows:
+        assert any(recipe.claim.startswith(f"clean {row.clean}, CRA {row.cra[0]}") for row in rows)
+        assert all(row.cra[-1] is None for row in rows)  # nothing is printed at 255/255
+
+
+@pytest.mark.parametrize("name", ["cifar10-lipconv20-cll", "cifar10-sll-xl", "cifar10-cpl-xl"])
+def test_a_thin_network_stands_beside_the_row_it_is_for(name: str) -> None:
+    full, thin = read_recipe(name), read_recipe(name, "cpu")
+    assert not is_published_size(thin)
+    assert _paper(thin, full.certify.radii) == _paper(full, full.certify.radii) != []
+
+
+def test_all_printed_rows_of_a_network_are_shown() -> None:
+    recipe = read_recipe("tiny-8c2f-gloro-trades")
+    reported, reproduced = _paper(recipe, recipe.certify.radii)
+    assert (reported.source, reported.clean, reproduced.clean) == ("paper, reported by GloRo", 35.5, 39.5)
 
 
 def test_a_row_is_printed_at_its_own_radii_and_epsilon_only() -> None:
     recipe = read_recipe("cifar10-4c3f-gloro")
-    assert _paper(recipe, [0.5]) is None
-    found = _paper(recipe, [72 / 255, 0.5])
-    assert found is not None
+    assert not _paper(recipe, [0.5])
+    (found,) = _paper(recipe, [72 / 255, 0.5])
     assert found.cra == (40.8, None)
-    assert _paper(read_recipe("cifar10-4c3f-gloro", overrides=["loss.eps=0.5"]), recipe.certify.radii) is None
+    assert not _paper(read_recipe("cifar10-4c3f-gloro", overrides=["loss.eps=0.5"]), recipe.certify.radii)
+
+
+def test_a_caption_names_the_split_that_is_shown(run: RunDirectory, tmp_path: Path) -> None:
+    moons = execute(read_recipe("moons-cll", "smoke"), tmp_path / "moons")
+    assert splits_shown([run]) == "on the test split"
+    assert splits_shown([moons]) == "on the val split"
+    assert splits_shown([run, moons]) == "on the test and the val splits"
 
 
 def test_runs_that_cannot_be_compared_are_named(run: RunDirectory, tmp_path: Path) -> None:

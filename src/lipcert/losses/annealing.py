@@ -54,6 +54,10 @@ class LogitAnnealing(Loss):
         """(B,)."""
         return logit_annealing(logits, labels, self.offset, self.temperature, self.power)
 
+    def whole_lipschitz(self, k_f: float) -> float:
+        """K_f/T."""
+        return k_f / float(self.temperature)
+
 
 @LOSSES.register("emma-annealing", example={"eps": 0.1})
 @dataclass(frozen=True)
@@ -75,3 +79,7 @@ class EMMAAnnealing(Loss):
         """(B,)."""
         raised = emma_logits(logits, labels, lip, self.eps)
         return logit_annealing(raised, labels, self.offset, self.temperature, self.power)
+
+    def whole_lipschitz(self, k_f: float) -> float:
+        """K_f/T."""
+        return k_f / float(self.temperature)

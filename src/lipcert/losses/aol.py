@@ -44,3 +44,7 @@ class AOL(Loss):
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""
         return offset_cross_entropy(logits, labels, self.offset, self.temperature)
+
+    def whole_lipschitz(self, k_f: float) -> float:
+        """K_f/T."""
+        return k_f / float(self.temperature)

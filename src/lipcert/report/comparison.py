@@ -15,7 +15,7 @@ from rich.table import Table
 
 from lipcert.atomic import write_atomically
 from lipcert.errors import InputError
-from lipcert.recipes import Recipe, read_recipe
+from lipcert.recipes import Recipe, packaged_recipes, read_recipe
 from lipcert.report.names import is_published_size, method_of, model_of
 from lipcert.report.published import published
 from lipcert.report.rows import fraction, tightness_of
@@ -33,6 +33,8 @@ class Line:
     method: str
     model: str
     source: str
+    eps: float | None
+    slack: float | None
     epochs: int | None
     seed: int | None
     clean: float
@@ -55,22 +57,35 @@ def compare(runs: Sequence[RunDirectory]) -> tuple[list[str], list[list[str]]]:
         if recipe.certify.radii != radii:
             raise InputError(f"{run.path}: certified at other radii than {runs[0].path}")
         lines.append(_ours(run, recipe))
-        paper = _paper(recipe, radii)
-        if paper is not None and paper not in lines:
-            lines.append(paper)
-    titles = ["method", "model", "source", "epochs", "seed", "clean"]
+        lines += [line for line in _paper(recipe, radii) if line not in lines]
+    titles = ["method", "model", "source", "ε", "p", "epochs", "seed", "clean"]
     titles += [f"CRA {fraction(r)}" for r in radii] + ["K_f", "K_hf", "tightness", "seconds"]
     return titles, [_cells(line) for line in lines]
 
 
+def split_of(run: RunDirectory) -> str:
+    """The split whose numbers are shown: test, or the last that was certified."""
+    splits = json.loads(run.certificate.read_text())["splits"]
+    return "test" if "test" in splits else list(splits)[-1]
+
+
+def splits_shown(runs: Sequence[RunDirectory]) -> str:
+    """For a caption."""
+    names = list(dict.fromkeys(map(split_of, runs)))
+    return f"on the {' and the '.join(names)} split{'s' if len(names) > 1 else ''}"
+
+
 def _ours(run: RunDirectory, recipe: Recipe) -> Line:
     found = json.loads(run.certificate.read_text())
-    split = found["splits"].get("test") or found["splits"][recipe.certify.splits[-1]]
+    split = found["splits"][split_of(run)]
     tightness = tightness_of(run)
+    model = model_of(_published_recipe(recipe))
     return Line(
         method=method_of(recipe),
-        model=model_of(recipe) if is_published_size(recipe) else f"{model_of(recipe)}, other size",
+        model=model if is_published_size(recipe) else f"{model}, other size",
         source=run.path.name,
+        eps=recipe.loss.arguments.get("eps"),
+        slack=found["loss"]["slack"],
         epochs=recipe.train.epochs,
         seed=recipe.seed,
         clean=100 * split["clean"]["value"],
@@ -82,21 +97,31 @@ def _ours(run: RunDirectory, recipe: Recipe) -> Line:
     )
 
 
-def _paper(recipe: Recipe, radii: Sequence[float]) -> Line | None:
-    """The printed row of the same method, model and ε, if it has one of these radii."""
+def _published_recipe(recipe: Recipe) -> Recipe:
+    """The packaged recipe at its full budget, or itself: a thin network stands beside the one it is for."""
+    if recipe.name not in packaged_recipes():
+        return recipe
+    full = read_recipe(recipe.name)
+    return full if full.model.name == recipe.model.name else recipe
+
+
+def _paper(recipe: Recipe, radii: Sequence[float]) -> list[Line]:
+    """The printed rows of the same method, model and ε that have one of these radii."""
     rows: list[dict[str, Any]] = published()["tables"].get(DATA.get(recipe.data.name, ""), [])
-    eps = recipe.loss.arguments.get("eps")
-    same = [r for r in rows if r["method"] == method_of(recipe) and r["model"] == model_of(recipe)]
+    eps, model = recipe.loss.arguments.get("eps"), model_of(_published_recipe(recipe))
+    same = [r for r in rows if r["method"] == method_of(recipe) and r["model"] == model]
     same = [r for r in same if "epsilon" not in r or r["epsilon"] == eps]
-    # Of two sources, the one that reproduced it under the paper's protocol.
-    same.sort(key=lambda r: "reproduced" not in r.get("source", ""))
-    if not same or not any(_printed(radius, same[0]) for radius in radii):
-        return None
-    row = same[0]
+    return [_paper_line(row, radii) for row in same if any(_printed(radius, row) for radius in radii)]
+
+
+def _paper_line(row: dict[str, Any], radii: Sequence[float]) -> Line:
+    origin = row.get("source", "")
     return Line(
         method=row["method"],
         model=row["model"],
-        source="paper",
+        source=f"paper, {origin}" if origin.startswith("report") else "paper",
+        eps=row.get("epsilon"),
+        slack=row.get("slack"),
         epochs=None,
         seed=None,
         clean=row["clean"],
@@ -122,6 +147,8 @@ def _cells(line: Line) -> list[str]:
         line.method,
         line.model,
         line.source,
+        "–" if line.eps is None else f"{line.eps:g}",
+        "–" if line.slack is None else f"{line.slack:g}",
         "–" if line.epochs is None else str(line.epochs),
         "–" if line.seed is None else str(line.seed),
         number(line.clean, 1),
@@ -133,9 +160,9 @@ def _cells(line: Line) -> list[str]:
     ]
 
 
-def terminal(titles: list[str], cells: list[list[str]]) -> Table:
-    """For the terminal."""
-    caption = "accuracies in %, on the test split, with proved bounds"
+def terminal(titles: list[str], cells: list[list[str]], splits: str) -> Table:
+    """For the terminal; `splits` as in `splits_shown`."""
+    caption = f"accuracies in %, {splits}, with proved bounds"
     table = Table(box=SIMPLE_HEAD, caption=caption, padding=(0, 1, 0, 0))
     for i, title in enumerate(titles):
         table.add_column(title.replace(" ", "\n"), justify="left" if i < 3 else "right", no_wrap=True)

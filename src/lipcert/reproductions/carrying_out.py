@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +18,7 @@ from lipcert.recipes.axes import parse_values
 from lipcert.report.rows import Row, findings_of, row_of
 from lipcert.report.tables import rich_table
 from lipcert.reproductions import grid, images, moons, tables
-from lipcert.reproductions.definition import Reproduction, Trained, Variant
+from lipcert.reproductions.definition import VERDICTS, Reproduction, Trained, Variant
 from lipcert.sweeps import Crew, Trial, complete
 
 REPRODUCTIONS = {r.name: r for module in (moons, tables, images, grid) for r in module.REPRODUCTIONS}
@@ -60,7 +62,7 @@ def carry_out(
 def _row(variant: Variant, trial: Trial) -> Row:
     """All numbers of a run, and where it stands in the figure."""
     row = {**row_of(trial.run), **findings_of(trial.run), "x": variant.x, "series": variant.series}
-    if row["eps"] == row["loss_eps"]:
+    if row["loss_eps"] is not None and math.isclose(row["eps"], row["loss_eps"]):
         row |= {f"{split} CRA at ε": row[split]["cra"] for split in trial.recipe.certify.splits}
     metrics = trial.run.read_metrics()
     by_epoch = [m["val_cra_estimate"] for m in metrics if "val_cra_estimate" in m]
@@ -78,9 +80,7 @@ def _verdicts(reproduction: Reproduction, rows: Sequence[Row]) -> list[dict[str,
 def _verdict_table(verdicts: Sequence[dict[str, Any]]) -> Table:
     table = Table("claim of the paper", "paper", "here", "holds", title="claims")
     for verdict in verdicts:
-        table.add_row(
-            verdict["claim"], verdict["paper"], verdict["here"], "yes" if verdict["holds"] else "no"
-        )
+        table.add_row(verdict["claim"], verdict["paper"], verdict["here"], VERDICTS[verdict["holds"]])
     return table
 
 
@@ -96,7 +96,7 @@ def _results(
     options = [f"--budget {budget}"] if budget else []
     if tuple(seeds) != reproduction.at(budget).seeds:
         options.append(f"--seeds {','.join(map(str, seeds))}")
-    options += [f"--set {setting}" for setting in settings]
+    options += [f"--set {shlex.quote(setting)}" for setting in settings]
     return {
         "name": reproduction.name,
         "command": " ".join(["lipcert reproduce", reproduction.name, *options]),

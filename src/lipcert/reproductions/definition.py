@@ -44,10 +44,14 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim holds in some rows, and by which numbers."""
+    """Whether a claim holds in some rows, and by which numbers; None where the seeds leave it open."""
 
-    holds: bool
+    holds: bool | None
     found: str
+
+
+# As printed, by `Verdict.holds`.
+VERDICTS = {True: "yes", False: "no", None: "open: within the spread of the seeds"}
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ REPRODUCTIONS = (
     ),
     Reproduction(
         "moons-teaser",
-        "Figure 1: cross-entropy, GloRo and CLL with their output distributions",
+        "Figure 2: cross-entropy, GloRo and CLL with their output distributions",
         _variants("moons-ce", "moons-gloro", "moons-cll"),
         _first_seed(teaser_figure),
     ),
