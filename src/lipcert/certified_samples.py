@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,5 +37,7 @@ def load_certificates(path: Path, split: str) -> dict[str, torch.Tensor]:
             return {part: torch.from_numpy(file[f"{split}_{part}"]) for part in _PARTS}
     except KeyError:
         raise InputError(f"{path}: holds no certificates of the split {split}") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError):
+        raise InputError(f"{path}: cut short, or no .npz file") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error})") from None

@@ -1,7 +1,8 @@
 """One network for every family of layers: what differs between two of them is the layer alone.
 
 The shape of 4C3F: two convolutions of 32 channels and two of 64, the second of each with stride 2, two dense
-layers of 512, a head. Layers that keep their channels get zero channels and pooling of norm 1 around them.
+layers of 512, a head. Layers that keep their channels get zero channels and pooling of norm 1 around them;
+families whose papers have no dense layer of their own, or take Cholesky's, have those.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from lipcert.nn import (
     AOLConv2d,
     AOLLinear,
     BROConv2d,
-    BROLinear,
     CayleyConv2d,
     CayleyLinear,
     CholeskyConv2d,
@@ -38,7 +38,6 @@ from lipcert.nn import (
     SLLConv2d,
     SLLLinear,
     SOCConv2d,
-    SOCLinear,
     Standardise,
 )
 
@@ -103,7 +102,7 @@ def _shift_mix(inputs: int, outputs: int, stride: int, size: Size) -> list[nn.Mo
 FAMILIES: dict[str, Family] = {
     "plain": Family(_padded(nn.Conv2d), _mixed(nn.Linear)),
     "aol": Family(_padded(AOLConv2d), _mixed(AOLLinear)),
-    "soc": Family(_strided(SOCConv2d), _mixed(SOCLinear)),
+    "soc": Family(_strided(SOCConv2d), _mixed(CholeskyLinear)),
     "cpl": Family(_potential(CPLConv2d), lambda inputs, outputs: [CPLLinear(inputs, outputs)], True),
     "sll": Family(_potential(SLLConv2d), lambda inputs, outputs: [SLLLinear(inputs, outputs)], True),
     "sandwich": Family(
@@ -112,7 +111,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "cayley": Family(_strided(CayleyConv2d), _mixed(CayleyLinear)),
     "lot": Family(_strided(LOTConv2d), _mixed(LOTLinear)),
-    "bro": Family(_strided(BROConv2d), _mixed(BROLinear)),
+    "bro": Family(_strided(BROConv2d), _mixed(CholeskyLinear)),
     "linear-residual": Family(_linear_residual, _mixed(CholeskyLinear)),
     "shift-mix": Family(_shift_mix, _mixed(CholeskyLinear)),
 }
@@ -126,10 +125,13 @@ def uniform(
     input_shape: Sequence[int] = (3, 32, 32),
     layer: str = "plain",
     width: float = 1.0,
+    patch: int = 1,
     head: str = "linear",
     gain: float = 1.0,
 ) -> nn.Sequential:
     """Layers of one family; `width` scales all channels, `gain` the initial weights of plain layers.
+
+    With `patch` squares of so many pixels enter as channels of one: a smaller image costs less.
 
     Example:
         >>> sum(p.numel() for p in uniform().parameters())
@@ -140,11 +142,15 @@ def uniform(
     if not 0 < width < math.inf:
         raise InputError(f"width: expected a number > 0, got {width}")
     channels, *sides = input_shape
-    if len(sides) != 2 or any(n % 4 for n in sides):
-        raise InputError(f"input_shape: expected sides divisible by 4, got {tuple(input_shape)}")
+    if patch < 1 or len(sides) != 2 or any(n % (4 * patch) for n in sides):
+        raise InputError(
+            f"input_shape: expected sides divisible by {4 * max(1, patch)}, got {tuple(input_shape)}"
+        )
     family = FAMILIES[layer]
     layers: list[nn.Module] = [Standardise((0.5,) * channels, 1.0)]
-    size = (sides[0], sides[1])
+    if patch > 1:
+        layers.append(nn.PixelUnshuffle(patch))
+    channels, size = channels * patch**2, (sides[0] // patch, sides[1] // patch)
     for outputs, stride in _CONVOLUTIONS:
         outputs = max(_scaled(outputs, width), channels + channels % 2)
         layers += family.convolution(channels, outputs, stride, size)

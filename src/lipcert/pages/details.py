@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import base64
 import io
-import json
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from PIL import Image
 from torch import Tensor
 
-from lipcert.bounds.graph import trace
 from lipcert.data import Dataset
 from lipcert.errors import LipcertError
-from lipcert.frozen import frozen_copy
-from lipcert.models.files import load, model_file, read_card
+from lipcert.pages.layers import layers_of
 from lipcert.pages.sources import Finished
 from lipcert.report.evaluation import extremes
-from lipcert.report.inspection import estimate_of
 from lipcert.report.rows import fraction
 
 # Runs of which the page tells everything; of more it has the tables and curves.
@@ -66,36 +61,15 @@ def certificate_of(run: Finished) -> dict[str, Any]:
     return {"splits": splits, **{key: found[key] for key in keys}}
 
 
-def layers_of(run: Finished) -> list[dict[str, str]]:
-    """Every layer: from below by a vector that it stretches so much, from above by proof."""
-    below = _from_below(run)
-    return [
-        {
-            "path": layer["path"],
-            "kind": layer["kind"],
-            "shape": "×".join(map(str, layer["shape"])),
-            "lower": f"{lower:.6g}",
-            "upper": f"{layer['upper']:.6g}",
-            "prover": layer["prover"],
-        }
-        for layer, lower in zip(run.certificate["layers"], below, strict=True)
-    ]
-
-
-def _from_below(run: Finished) -> Sequence[float]:
-    """Of the network that the certificate speaks of."""
-    shape = read_card(model_file(str(run.run.path))).input_shape
-    features, _ = trace(frozen_copy(load(run.run.path).eval()), shape).split_head()
-    return [estimate_of(step) for step in features.steps]
-
-
 def whole_of(run: Finished) -> dict[str, str]:
-    """K_f from below by two points, as estimated in training, and as proved."""
-    witnessed = run.run.path / "tightness.json"
-    lower = json.loads(witnessed.read_text())["lower"] if witnessed.is_file() else None
+    """K_f from below by two points, as estimated in training, and as proved; what is before the head."""
     last = run.run.last_metrics() or {}
-    estimate = last.get("k_f_converged", last.get("k_f"))
-    values = {"lower": lower, "estimate": estimate, "upper": run.certificate["k_f"]}
+    values = {
+        "lower": run.witnessed,
+        "estimate": last.get("k_f_converged", last.get("k_f")),
+        "features": run.certificate["k_features"],
+        "upper": run.certificate["k_f"],
+    }
     return {name: "–" if value is None else f"{value:.6g}" for name, value in values.items()}
 
 

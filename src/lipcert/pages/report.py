@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, select_autoescape
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import track
 from rich.table import Table
+from rich.text import Text
 
 from lipcert.atomic import write_atomically
 from lipcert.environment import environment
@@ -19,8 +23,9 @@ from lipcert.errors import InputError
 from lipcert.pages.charts import Chart, radius_chart, sweep_charts, training_charts
 from lipcert.pages.details import MANY, details_of
 from lipcert.pages.figures import print_charts
-from lipcert.pages.sources import Finished, Sources, Summed, find_sources
-from lipcert.report.comparison import compare, terminal, write_comparison
+from lipcert.pages.layers import TITLES as LAYER_TITLES
+from lipcert.pages.sources import Sources, Summed, find_sources
+from lipcert.report.comparison import compare, splits_shown, terminal, write_comparison
 from lipcert.report.curves import COLOURS
 from lipcert.sweeps.findings import best_of, cell, summary_table
 
@@ -43,20 +48,27 @@ class Cells:
     rows: list[list[str]]
     note: str = ""
 
+    def is_printed(self, row: list[str]) -> bool:
+        """Whether it is a row of the paper, which names no seeds."""
+        return "seed" in self.titles and row[self.titles.index("seed")] == "–"
+
 
 def write_report(paths: Sequence[Path], output: Path) -> Written:
     """OUTPUT.html, and beside it a folder of its name with the tables and figures."""
-    base = output.with_suffix("") if output.suffix == ".html" else output
+    if output.suffix not in (".html", ""):
+        raise InputError(f"--output {output}: expected a name that ends in .html, or one without an ending")
+    base = output.with_suffix("")
     sources = find_sources(paths)
     library = _plotly()
     charts = [radius_chart(sources.everything), *training_charts(sources.everything)]
     sweeps = [
-        (it, _sweep_cells(it), sweep_charts(it.name, it.sweep.keys, it.summary)) for it in sources.sweeps
+        (it, _sweep_tables(it), sweep_charts(it.name, it.sweep.keys, it.summary)) for it in sources.sweeps
     ]
     compared = _compared(sources)
-    runs = [details_of(run) for run in _detailed(sources)]
+    runs = _details(sources)
     page = _page(sources, runs, compared, charts, sweeps, library)
-    tables = [*compared, *(cells for _, cells, _ in sweeps), *(c for run in runs for c in _run_cells(run))]
+    tables = [*compared, *(c for _, cells, _ in sweeps for c in cells)]
+    tables += [c for run in runs for c in _run_cells(run)]
     try:
         base.mkdir(parents=True, exist_ok=True)
         written = [base.with_name(base.name + ".html")]
@@ -66,14 +78,16 @@ def write_report(paths: Sequence[Path], output: Path) -> Written:
         written += print_charts([*charts, *(c for _, _, more in sweeps for c in more)], base)
     except OSError as error:
         raise InputError(f"{output}: cannot be written ({error.strerror})") from None
-    shown = [terminal(cells.titles, cells.rows) for cells in compared]
-    return Written(
-        [*shown, *(summary_table(it.summary, best_of(it.summary)) for it in sources.sweeps)], written
-    )
+    shown = [terminal(cells.titles, cells.rows, _splits(sources)) for cells in compared]
+    return Written([*shown, *(table for it in sources.sweeps for table in _terminal_tables(it))], written)
 
 
-def _detailed(sources: Sources) -> list[Finished]:
-    return sources.everything if len(sources.everything) <= MANY else sources.runs
+def _details(sources: Sources) -> list[dict[str, Any]]:
+    """Of all runs, or of those named one by one; the layers of a deep network take a minute."""
+    chosen = sources.everything if len(sources.everything) <= MANY else sources.runs
+    console = Console(stderr=True)
+    shown = track(chosen, "runs", console=console, transient=True, disable=not console.is_terminal)
+    return [details_of(run) for run in shown]
 
 
 def _compared(sources: Sources) -> list[Cells]:
@@ -81,23 +95,43 @@ def _compared(sources: Sources) -> list[Cells]:
     if not sources.runs:
         return []
     titles, rows = compare([run.run for run in sources.runs])
-    note = (
-        "Accuracies in percent, on the test split, with proved bounds; the paper's rows are those it prints."
-    )
+    note = f"Accuracies in percent, {_splits(sources)}, with proved bounds; "
+    note += "the paper's rows are those it prints."
     return [Cells("comparison", "Comparison", titles, rows, note)]
 
 
-def _sweep_cells(it: Summed) -> Cells:
+def _splits(sources: Sources) -> str:
+    return splits_shown([run.run for run in sources.runs])
+
+
+def _sweep_tables(it: Summed) -> list[Cells]:
+    """The summary, and what is missing from it."""
+    missing = [[name, why] for name, why in it.unfinished.items()]
+    more = [Cells(f"{it.name}-unfinished", "Not finished", ["training", "why"], missing)] if missing else []
+    return [_summary_cells(it), *more]
+
+
+def _summary_cells(it: Summed) -> Cells:
     titles = list(dict.fromkeys(title for row in it.summary for title in row))
-    finished = sum(row["status"] == "finished" for row in it.rows)
-    note = f"{finished} of {len(it.rows)} trainings are finished; mean ± standard deviation over seeds, "
-    note += "accuracies in percent."
+    note = f"{it.progress}; mean ± standard deviation over seeds, accuracies in percent."
     best = best_of(it.summary)
     if best is not None:
         chosen = ", ".join(f"{key} = {best[key]}" for key in it.sweep.keys if key in best)
         note += f" Best by validation: {chosen}." if chosen else ""
     cells = [[cell(title, row.get(title)) for title in titles] for row in it.summary]
-    return Cells(f"{it.name}-summary", f"Sweep of {it.sweep.recipe}", titles, cells, note)
+    return Cells(f"{it.name}-summary", f"{it.name}: sweep of {it.sweep.recipe}", titles, cells, note)
+
+
+def _terminal_tables(it: Summed) -> list[Table]:
+    """The same for the terminal."""
+    summary = summary_table(it.summary, best_of(it.summary))
+    summary.title = Text(f"{it.name}: {it.progress}")
+    if not it.unfinished:
+        return [summary]
+    others = Table("not finished", "why", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name, why in it.unfinished.items():
+        others.add_row(Text(name), Text(why))
+    return [summary, others]
 
 
 def _run_cells(run: dict[str, Any]) -> list[Cells]:
@@ -107,17 +141,11 @@ def _run_cells(run: dict[str, Any]) -> list[Cells]:
         for split in run["certificate"]["splits"]
         for row in split["rows"]
     ]
-    layers = [list(layer.values()) for layer in run["layers"]]
     name = run["name"]
     titles = ["split", "radius", "certified [%]", "95 % interval", "count"]
     return [
         Cells(f"{name}-certificate", "Certificate", titles, certified),
-        Cells(
-            f"{name}-layers",
-            "Layer by layer",
-            ["layer", "type", "output", "at least", "at most", "prover"],
-            layers,
-        ),
+        Cells(f"{name}-layers", "Layer by layer", LAYER_TITLES, run["layers"]),
     ]
 
 
@@ -126,7 +154,7 @@ def _page(
     runs: Sequence[dict[str, Any]],
     compared: Sequence[Cells],
     charts: Sequence[Chart],
-    sweeps: Sequence[tuple[Summed, Cells, list[Chart]]],
+    sweeps: Sequence[tuple[Summed, list[Cells], list[Chart]]],
     library: str,
 ) -> str:
     engine = Environment(autoescape=select_autoescape(default=True))
@@ -136,7 +164,8 @@ def _page(
         data=sources.everything[0].recipe.data.name,
         compared=compared,
         charts=charts,
-        sweeps=[{"cells": cells, "charts": more, "command": it.command} for it, cells, more in sweeps],
+        sweeps=[{"tables": cells, "charts": more, "command": it.command} for it, cells, more in sweeps],
+        layer_titles=LAYER_TITLES,
         runs=runs,
         undetailed=len(sources.everything) - len(runs),
         environment=environment(),

@@ -12,13 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lipcert.certificate_file import read_certificate
 from lipcert.certified_samples import load_certificates
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.report.rows import Row
-from lipcert.sweeps.findings import over_seeds, rows_of
+from lipcert.sweeps.findings import noted_failures, over_seeds, rows_of
 from lipcert.sweeps.grid import FILE, Sweep, read_sweep
 from lipcert.train.rundir import RunDirectory
+
+# What a certificate.json of a run has besides the proof, and each of its splits.
+_OF_A_RUN = ("environment", "loss", "k_hf", "seconds")
+_OF_A_SPLIT = ("samples", "sha256", "clean", "certified")
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,25 @@ class Finished:
 
     @cached_property
     def certificate(self) -> dict[str, Any]:
-        """What is proved."""
-        try:
-            found: dict[str, Any] = json.loads(self.run.certificate.read_text())
-        except ValueError:
-            raise InputError(f"{self.run.certificate}: not JSON") from None
+        """What is proved, with everything the page shows of it."""
+        found = read_certificate(self.run.certificate)
+        absent = [key for key in _OF_A_RUN if key not in found]
+        for name, split in found["splits"].items():
+            absent += [f"splits.{name}.{key}" for key in _OF_A_SPLIT if key not in split]
+        if absent or not found["splits"]:
+            raise InputError(f"{self.run.certificate}: no {[*absent, 'splits'][0]} in it")
         return found
+
+    @cached_property
+    def witnessed(self) -> float | None:
+        """How much f_j − f_i changes between two points, from tightness.json, if it was measured."""
+        path = self.run.path / "tightness.json"
+        if not path.is_file():
+            return None
+        try:
+            return float(json.loads(path.read_text())["lower"])
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{path}: cut short, or not what `lipcert tightness` writes") from None
 
     @property
     def split(self) -> str:
@@ -69,6 +87,16 @@ class Summed:
     summary: list[Row]
     command: str
 
+    @property
+    def unfinished(self) -> dict[str, str]:
+        """Why not, by the names of the trainings."""
+        return {Path(row["run"]).name: row["status"] for row in self.rows if row["status"] != "finished"}
+
+    @property
+    def progress(self) -> str:
+        """How many are finished, in words."""
+        return f"{len(self.rows) - len(self.unfinished)} of {len(self.rows)} trainings are finished"
+
 
 @dataclass(frozen=True)
 class Sources:
@@ -86,17 +114,18 @@ def find_sources(paths: Sequence[Path]) -> Sources:
     runs = [_finished(path) for path in paths if not (path / FILE).is_file()]
     sweeps = [read_sweep(path) for path in paths if (path / FILE).is_file()]
     trials = [trial.run for sweep in sweeps for trial, _ in sweep.trials]
-    everything = _named([*runs, *(run for run in trials if run.certificate.is_file())])
+    everything = _named(_once([*runs, *(run for run in trials if run.certificate.is_file())]))
     if not everything:
         raise InputError("nothing in these sweeps is finished yet")
     _check_data(everything)
+    _check_files(everything)
     names = names_of([sweep.output for sweep in sweeps])
     summed = [_summed(sweep, name) for sweep, name in zip(sweeps, names, strict=True)]
     return Sources(everything[: len(runs)], summed, everything)
 
 
 def _summed(sweep: Sweep, name: str) -> Summed:
-    rows = rows_of(sweep)
+    rows = rows_of(sweep, noted_failures(sweep))
     command = json.loads((sweep.output / FILE).read_text())["command"]
     return Summed(sweep, name, rows, over_seeds(rows, sweep.keys), command)
 
@@ -112,6 +141,14 @@ def _finished(path: Path) -> RunDirectory:
     return run
 
 
+def _once(runs: Sequence[RunDirectory]) -> list[RunDirectory]:
+    """A run that is named and belongs to a sweep as well stays where it comes first."""
+    first: dict[Path, RunDirectory] = {}
+    for run in runs:
+        first.setdefault(run.path.resolve(), run)
+    return list(first.values())
+
+
 def _named(runs: Sequence[RunDirectory]) -> list[Finished]:
     names = names_of([run.path for run in runs])
     return [Finished(run, name) for run, name in zip(runs, names, strict=True)]
@@ -124,10 +161,14 @@ def names_of(paths: Sequence[Path]) -> list[str]:
         >>> names_of([Path("/a/sweep/seed=1"), Path("/b/sweep/seed=1")])
         ['a-sweep-seed=1', 'b-sweep-seed=1']
     """
-    parts, depth = [path.resolve().parts for path in paths], 1
-    while len({one[-depth:] for one in parts}) < len(parts):
-        depth += 1
-    return ["-".join(one[-depth:]) for one in parts]
+    parts = [path.resolve().parts[1:] for path in paths]  # without the root, which no file name takes
+    for depth in range(1, max([1, *map(len, parts)]) + 1):
+        names = ["-".join(one[-depth:]) for one in parts]
+        if len(set(names)) == len(names):
+            return names
+    common = next(name for name in names if names.count(name) > 1)
+    one, other, *_ = (path for path, name in zip(paths, names, strict=True) if name == common)
+    raise InputError(f"{one} and {other}: cannot be told apart")
 
 
 def _check_data(runs: Sequence[Finished]) -> None:
@@ -138,3 +179,9 @@ def _check_data(runs: Sequence[Finished]) -> None:
                 f"{other.run.path}: is about {other.recipe.data.name}, {first.run.path} about "
                 f"{first.recipe.data.name}; one table takes one data set"
             )
+
+
+def _check_files(runs: Sequence[Finished]) -> None:
+    """Read what others read again: what is cut short is found before anything is written."""
+    for run in runs:
+        _ = run.certificate, run.samples, run.witnessed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from rich.table import Table
 
 from lipcert.errors import InputError
 from lipcert.sweeps.crew import Crew, LocalCrew
-from lipcert.sweeps.findings import best_of, over_seeds, rows_of, summary_table, write_csv
-from lipcert.sweeps.grid import lay_out
+from lipcert.sweeps.findings import TABLE, best_of, over_seeds, rows_of, summary_table, write_csv
+from lipcert.sweeps.grid import check_place, lay_out, overruled
 from lipcert.sweeps.running import run_trials
 from lipcert.sweeps.trial import check_trials
 
@@ -41,12 +41,17 @@ def carry_out(
     """Run what is missing of the grid, and sum up all of it."""
     sweep = lay_out(recipe, budget, settings, over, output)
     trials = [trial for trial, _ in sweep.trials]
+    if not overwrite:
+        check_place(sweep)
     check_trials(trials, overwrite)
     crew = crew_of(backend, address, jobs)
+    _warn(overruled(sweep))
     sweep.write(shlex.join(["lipcert", *sys.argv[1:]]))
+    if overwrite:
+        (sweep.output / TABLE).unlink(missing_ok=True)  # what it says of earlier trainings no longer holds
     failures = run_trials(trials, crew, overwrite)
-    rows = rows_of(sweep, failures)
-    table = write_csv(rows, sweep.output / "sweep.csv")
+    rows = rows_of(sweep, {trial.path: complaint for trial, complaint in failures.items()})
+    table = write_csv(rows, sweep.output / TABLE)
     summary = over_seeds(rows, sweep.keys)
     best = best_of(summary)
     lines = [f"wrote {table}", f"next: lipcert report {sweep.output} -o report.html"]
@@ -56,6 +61,16 @@ def carry_out(
     complaints = [f"{trial.path.name}: {complaint}" for trial, complaint in failures.items()]
     failed = f"{len(complaints)} of {len(trials)} failed; the first: {complaints[0]}" if complaints else ""
     return Found(summary_table(summary, best), lines, failed)
+
+
+def _warn(ends: Mapping[str, float]) -> None:
+    """A line a key whose schedule makes its values alike."""
+    for key, end in ends.items():
+        print(
+            f"lipcert: warning: --over {key}: the recipe's schedule takes it to {end:g} wherever it starts; "
+            f"--set schedule.{key}=null keeps each value",
+            file=sys.stderr,
+        )
 
 
 def crew_of(backend: str, address: str | None, jobs: int | None) -> Crew:

@@ -13,24 +13,51 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from lipcert.atomic import write_atomically
+from lipcert.errors import InputError
 from lipcert.report.rows import Row, findings_of
 from lipcert.sweeps.grid import Sweep
 from lipcert.sweeps.trial import Trial
 
+# A row a training, in the directory of the sweep.
+TABLE = "sweep.csv"
 
-def rows_of(sweep: Sweep, failures: Mapping[Trial, str] | None = None) -> list[Row]:
-    """A row a training: the values of its keys, what was found, or why nothing was."""
-    return [
-        {**dict(zip(sweep.keys, values, strict=True)), **_found(trial, (failures or {}).get(trial))}
-        for trial, values in sweep.trials
+
+def rows_of(sweep: Sweep, failures: Mapping[Path, str] | None = None) -> list[Row]:
+    """A row a training: the values of its keys, what was found, or why nothing was (`failures` by run)."""
+    why = failures or {}
+    begun = [(values, _found(trial, why.get(trial.path))) for trial, values in sweep.trials]
+    unbegun = [
+        (values, {"run": str(path), "status": why.get(path, "not begun")}) for path, values in sweep.unbegun
     ]
+    return [{**dict(zip(sweep.keys, values, strict=True)), **found} for values, found in [*begun, *unbegun]]
 
 
 def _found(trial: Trial, complaint: str | None) -> Row:
     row: Row = {"run": str(trial.path), "status": "finished"}
     if complaint is not None or not trial.run.certificate.is_file():
-        return {**row, "status": complaint or "not finished"}
+        return {**row, "status": complaint or _progress(trial)}
     return {**row, **findings_of(trial.run)}
+
+
+def _progress(trial: Trial) -> str:
+    last = trial.run.last_metrics()
+    done = 0 if last is None else last["epoch"]
+    return f"not finished, {done:g} of {trial.recipe.train.epochs} epochs"
+
+
+def noted_failures(sweep: Sweep) -> dict[Path, str]:
+    """Why trainings without a certificate failed, as the table of the sweep has it."""
+    path = sweep.output / TABLE
+    if not path.is_file():
+        return {}
+    try:
+        with path.open(newline="") as file:
+            said = {Path(row["run"]).name: row["status"] for row in csv.DictReader(file)}
+    except (KeyError, TypeError, UnicodeDecodeError, csv.Error):
+        raise InputError(f"{path}: cannot be read as the table of a sweep") from None
+    runs = [*(trial.path for trial, _ in sweep.trials), *(run for run, _ in sweep.unbegun)]
+    missing = [run for run in runs if not (run / "certificate.json").is_file()]
+    return {run: said[run.name] for run in missing if said.get(run.name, "finished") != "finished"}
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> Path:
@@ -109,5 +136,7 @@ def cell(title: str, value: Any) -> str:
     mean, spread = value
     percent = "CRA" in title or "clean" in title or title == "tightness"
     scale = 100 if percent else 1
-    text = f"{scale * mean:.1f}"
-    return text if spread is None else f"{text} ± {scale * spread:.1f}"
+    if spread is None:
+        return f"{scale * mean:.1f}"
+    digits = 2 if percent and 0 < scale * spread < 0.05 else 1  # or it would read ± 0.0
+    return f"{scale * mean:.{digits}f} ± {scale * spread:.{digits}f}"

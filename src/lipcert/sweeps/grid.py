@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ class Sweep:
     recipe: str  # its name
     keys: tuple[str, ...]
     trials: tuple[tuple[Trial, tuple[str, ...]], ...]  # and the values of the keys
+    unbegun: tuple[tuple[Path, tuple[str, ...]], ...] = ()  # of one that was read: no recipe there yet
 
     def write(self, command: str) -> None:
         """What a report finds the runs by."""
@@ -68,16 +69,65 @@ def lay_out(
 
 
 def read_sweep(folder: Path) -> Sweep:
-    """The sweep of a directory, as far as its trials have begun."""
+    """The sweep of a directory; trials that have not begun stand apart."""
+    name, keys, runs = _content(folder)
+    trials, unbegun = [], []
+    for run, values in runs.items():
+        recipe = folder / run / "recipe.yaml"
+        if recipe.is_file():
+            trials.append((Trial(folder / run, read_recipe(str(recipe))), values))
+        else:
+            unbegun.append((folder / run, values))
+    return Sweep(folder, name, keys, tuple(trials), tuple(unbegun))
+
+
+def _content(folder: Path) -> tuple[str, tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The recipe's name, the keys, and their values by run."""
     try:
         found = json.loads((folder / FILE).read_text())
-        runs = [(folder / trial["run"], tuple(trial["values"])) for trial in found["trials"]]
-        keys, name = tuple(found["keys"]), found["recipe"]
+        runs = {str(trial["run"]): tuple(trial["values"]) for trial in found["trials"]}
+        return str(found["recipe"]), tuple(found["keys"]), runs
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(f"{folder / FILE}: cannot be read as a sweep") from None
-    begun = [(path, values) for path, values in runs if (path / "recipe.yaml").is_file()]
-    trials = tuple((Trial(path, read_recipe(str(path / "recipe.yaml"))), values) for path, values in begun)
-    return Sweep(folder, name, keys, trials)
+
+
+def check_place(sweep: Sweep) -> None:
+    """Raise if its directory holds a sweep that this one does not extend: the other's table would be lost."""
+    if not (sweep.output / FILE).is_file():
+        return
+    name, keys, runs = _content(sweep.output)
+    mine = {trial.path.name: values for trial, values in sweep.trials}
+    if (name, keys) == (sweep.recipe, sweep.keys) and runs.items() <= mine.items():
+        return
+    other = f"{len(runs)} trainings of {name} over {', '.join(keys)}"
+    raise InputError(
+        f"{sweep.output}: holds another sweep, {other}; --output chooses another place, "
+        "--overwrite replaces it, and one with all its values extends it"
+    )
+
+
+def overruled(sweep: Sweep) -> dict[str, float]:
+    """Keys of the loss whose schedule ends at one value whatever they start at, and that value."""
+    # Not of the optimiser: rates commonly end at the same value, and what matters is the way there.
+    keys = [key for key in sweep.keys if key.startswith("loss.")]
+    recipes = [trial.recipe for trial, _ in sweep.trials]
+    return {key: end for key in keys for end in _common_ends(key, recipes)}
+
+
+def _common_ends(key: str, recipes: Sequence[Recipe]) -> list[float]:
+    """Where several values of a key end under one schedule."""
+    ends: dict[str, dict[float, float]] = {}  # last values by first ones, a schedule
+    for recipe in recipes:
+        if key in recipe.schedule:
+            first = float(getattr(recipe.make_loss(), key.removeprefix("loss.")))
+            last = recipe.make_schedules()[key](first, 1.0)
+            ends.setdefault(recipe.schedule[key].model_dump_json(), {})[first] = last
+    several = [found for found in ends.values() if len(found) > 1]
+    return [min(f.values()) for f in several if _width(f.values()) <= 1e-9 * _width(f)]
+
+
+def _width(numbers: Collection[float]) -> float:
+    return max(numbers) - min(numbers)
 
 
 def _check_different(recipes: Sequence[Recipe], grid: Sequence[dict[str, str]]) -> None:
