@@ -14,6 +14,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from lipcert.report.rows import Row
 
@@ -71,10 +72,19 @@ def _draw(axes: Axes, rows: Sequence[Row], axis: Axis, panel: Panel) -> None:
         axes.plot(across, up, linestyle="--", linewidth=1, color=colour, label=name, alpha=0.7)
     axes.set(xlabel=axis.title, ylabel=panel.title)
     axes.set_xscale("log" if axis.log else "linear")
-    axes.set_yscale("log" if panel.log else "linear")
+    if panel.log:
+        _log_scale(axes)
     axes.grid(alpha=0.25, linewidth=0.5)
     if axes.get_legend_handles_labels()[1]:
         axes.legend(fontsize=7, frameon=False)
+
+
+def _log_scale(axes: Axes) -> None:
+    """With 1, 2, 5, 10 … written out."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def spread(rows: Sequence[Row], series: str, column: str) -> list[tuple[float, float, float, float]]:
