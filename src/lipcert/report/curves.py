@@ -13,6 +13,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -71,20 +72,26 @@ def _draw(axes: Axes, rows: Sequence[Row], axis: Axis, panel: Panel) -> None:
         across, up = zip(*values, strict=True)
         axes.plot(across, up, linestyle="--", linewidth=1, color=colour, label=name, alpha=0.7)
     axes.set(xlabel=axis.title, ylabel=panel.title)
-    axes.set_xscale("log" if axis.log else "linear")
-    if panel.log:
-        _log_scale(axes)
+    for one, log in ((axes.xaxis, axis.log), (axes.yaxis, panel.log)):
+        if log:
+            _log_scale(one)
     axes.grid(alpha=0.25, linewidth=0.5)
     if axes.get_legend_handles_labels()[1]:
         axes.legend(fontsize=7, frameon=False)
 
 
-def _log_scale(axes: Axes) -> None:
-    """With 1, 2, 5, 10 … written out."""
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter(NullFormatter())
+# Beyond so many powers of ten there is room for them alone.
+_FEW = 1e4
+
+
+def _log_scale(axis: XAxis | YAxis) -> None:
+    """With 1, 2, 5, 10 … written out, or powers where they are many."""
+    getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
+    low, high = axis.get_view_interval()
+    if high < _FEW * low:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def spread(rows: Sequence[Row], series: str, column: str) -> list[tuple[float, float, float, float]]:

@@ -22,10 +22,10 @@ _THIN = ("model.width=0.25", "train.epochs=6", "certify.effort=auto", "train.thr
 _SEEDS = (1, 2)
 
 
-def _budgets(few: Sequence[Variant], *settings: str) -> dict[str, Reduction]:
-    """For a CPU, and to see that it works."""
+def _budgets(few: Sequence[Variant], *settings: str, cost: str = "") -> dict[str, Reduction]:
+    """For a CPU, and to see that it works; `cost` is that of the first."""
     return {
-        "cpu": Reduction((*_THIN, *settings), _SEEDS, tuple(few)),
+        "cpu": Reduction((*_THIN, *settings), _SEEDS, tuple(few), cost),
         "smoke": Reduction(variants=(few[0], few[-1])),
     }
 
@@ -57,7 +57,7 @@ SLACK = Reproduction(
     "Figure 5, left: slack p = 0.005 … 0.4 (printed 0.01 … 0.8) trades clean for certified accuracy, 4C3F",
     _over("loss.slack", _SLACKS),
     partial(_draw, Axis("slack p"), (_ACCURACIES, _CONSTANTS)),
-    _budgets(_over("loss.slack", _FEW_SLACKS)),
+    _budgets(_over("loss.slack", _FEW_SLACKS), cost="28 min on 2 cores beside other work"),
     (
         Claim(
             "slack trades clean for certified accuracy",
@@ -162,7 +162,7 @@ TEMPERATURE = Reproduction(
     "Figure D4c: GloRo with its logits scaled by s has no slack effect, 4C3F",
     _over("loss.temperature", _SCALES, GLORO),
     partial(_draw, Axis("scale s", log=True), (_ACCURACIES, _CONSTANTS)),
-    _budgets(_over("loss.temperature", _SCALES[::2], GLORO)),
+    _budgets(_over("loss.temperature", _SCALES[::2], GLORO), cost="13 min on 2 cores"),
     (
         Claim("scaling GloRo's logits does not move K_hf", "no effect", constant("K_hf", factor=1.25)),
         Claim("nor its CRA", "little to none", insensitive(CRA, 0.0, math.inf, points=2.0)),

@@ -182,7 +182,7 @@ REPRODUCTIONS = (
         _over_seeds,
         {
             "full": Reduction(seeds=NINE),
-            "cpu": Reduction(seeds=NINE, variants=FIGURE_4),
+            "cpu": Reduction(seeds=NINE, variants=FIGURE_4, cost="8 min on 2 cores"),
             "smoke": Reduction(seeds=(1, 2), variants=FIGURE_4),
         },
     ),
