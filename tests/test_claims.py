@@ -84,7 +84,7 @@ def test_the_scale_is_judged_by_the_estimate_of_training() -> None:
 
 
 def test_convergence_is_judged_by_the_first_half() -> None:
-    check = CONVERGENCE.claims[0].check
+    check = CONVERGENCE.claims[0].check  # against GloRo with a fixed ε
 
     def rows(cll: list[float], gloro: list[float]) -> list[Row]:
         return [{"series": "CLL", "CRA by epoch": cll}, {"series": "GloRo", "CRA by epoch": gloro}]

@@ -47,7 +47,7 @@ class Axis:
 def curves(rows: Sequence[Row], axis: Axis, panels: Sequence[Panel], note: str, base: Path) -> list[Path]:
     """BASE.png, .svg and .pdf: panels side by side."""
     figure, grid = plt.subplots(
-        1, len(panels), figsize=(4.1 * len(panels), 3.4), layout="constrained", squeeze=False
+        1, len(panels), figsize=(max(5.6, 4.1 * len(panels)), 3.4), layout="constrained", squeeze=False
     )
     for axes, panel in zip(grid[0], panels, strict=True):
         _draw(axes, rows, axis, panel)

@@ -192,8 +192,8 @@ def by_epoch(trained: Trained) -> list[Row]:
     ]
 
 
-def _converges_faster(trained_rows: Sequence[Row]) -> Verdict:
-    """In the mean over the epochs of the first half, where the rate is constant."""
+def _converges_faster(trained_rows: Sequence[Row], rival: str) -> Verdict:
+    """CLL, in the mean over the epochs of the first half, where the rate is constant."""
     if min(len(row["CRA by epoch"]) for row in trained_rows) < 2:
         return Verdict(None, "one epoch shows no convergence")
     means = {
@@ -205,37 +205,43 @@ def _converges_faster(trained_rows: Sequence[Row]) -> Verdict:
                 if row["series"] == series
             )
         ]
-        for series in ("CLL", "GloRo")
+        for series in ("CLL", rival)
     }
     shown = ", ".join(
         f"{name} {' and '.join(f'{100 * value:.1f}' for value in values)} %" for name, values in means.items()
     )
     holds = None
-    if min(means["CLL"]) > max(means["GloRo"]):
+    if min(means["CLL"]) > max(means[rival]):
         holds = True
-    elif max(means["CLL"]) < min(means["GloRo"]):
+    elif max(means["CLL"]) < min(means[rival]):
         holds = False
     return Verdict(holds, f"mean over the first half, by seed: {shown}")
 
 
-_BOTH = (
+FIXED, GROWING = "GloRo", "GloRo, ε growing"
+_THREE = (
     Variant(CLL, ("train.validate_every=1",), series="CLL"),
-    Variant(GLORO, ("train.validate_every=1", "schedule.loss.eps=null"), series="GloRo"),
+    Variant(GLORO, ("train.validate_every=1", "schedule.loss.eps=null"), series=FIXED),
+    # As its authors train it.
+    Variant(GLORO, ("train.validate_every=1", "schedule.loss.eps={name: logarithmic}"), series=GROWING),
 )
 
 CONVERGENCE = Reproduction(
     "fig-convergence",
-    "Figure D1: CRA over epochs at a fixed ε, CLL against GloRo, 4C3F",
-    _BOTH,
+    "Figure D1: CRA over epochs, CLL against GloRo with ε fixed and growing, 4C3F",
+    _THREE,
     _convergence,
     # The rate of the paper, constant for half of the time.
     _budgets(
-        _BOTH,
+        _THREE,
         "train.epochs=20",
         "optimizer.lr=1e-3",
         "schedule.optimizer.lr={name: multistep, at: [0.5, 0.75, 0.975], factor: 0.1}",
     ),
-    (Claim("CLL converges faster than GloRo", "at a fixed ε", _converges_faster),),
+    (
+        Claim("CLL converges faster than GloRo", "ε not said", partial(_converges_faster, rival=FIXED)),
+        Claim("… than GloRo with its ε schedule", "ε not said", partial(_converges_faster, rival=GROWING)),
+    ),
 )
 
 REPRODUCTIONS = (SLACK, EPSILON, LAMBDA, OFFSET, TEMPERATURE, CONVERGENCE)
