@@ -29,7 +29,7 @@ class Variant:
     def name(self) -> str:
         """Of its run directory, without the seed."""
         marks = [self.recipe] if self.x is None else [self.recipe, f"{self.x:g}"]
-        return "-".join([*marks, *re.findall(r"[\w.]+", self.series)])
+        return "-".join([*marks, *re.findall(r"[\w.]+", self.series, re.ASCII)])
 
 
 @dataclass(frozen=True)
