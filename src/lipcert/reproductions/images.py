@@ -237,6 +237,7 @@ CONVERGENCE = Reproduction(
         "train.epochs=20",
         "optimizer.lr=1e-3",
         "schedule.optimizer.lr={name: multistep, at: [0.5, 0.75, 0.975], factor: 0.1}",
+        cost="25 min on 2 cores",
     ),
     (
         Claim("CLL converges faster than GloRo", "ε not said", partial(_converges_faster, rival=FIXED)),
