@@ -22,7 +22,7 @@ from lipcert.sweeps.grid import FILE, Sweep, read_sweep
 from lipcert.train.rundir import RunDirectory
 
 # What a certificate.json of a run has besides the proof, and each of its splits.
-_OF_A_RUN = ("environment", "loss", "k_hf", "seconds")
+_OF_A_RUN = ("environment", "loss", "k_hf")
 _OF_A_SPLIT = ("samples", "sha256", "clean", "certified")
 
 
@@ -117,6 +117,9 @@ def find_sources(paths: Sequence[Path]) -> Sources:
     everything = _named(_once([*runs, *(run for run in trials if run.certificate.is_file())]))
     if not everything:
         raise InputError("nothing in these sweeps is finished yet")
+    for run in everything:
+        if "seconds" not in run.certificate:  # models that come along have none
+            raise InputError(f"{run.run.certificate}: no seconds in it, so it is not that of a training")
     _check_data(everything)
     _check_files(everything)
     names = names_of([sweep.output for sweep in sweeps])
