@@ -16,7 +16,7 @@ from lipcert.certificate_file import read_certificate
 from lipcert.certified_samples import load_certificates
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe, read_recipe
-from lipcert.report.rows import Row
+from lipcert.report.rows import Row, shown_split
 from lipcert.sweeps.findings import noted_failures, over_seeds, rows_of
 from lipcert.sweeps.grid import FILE, Sweep, read_sweep
 from lipcert.train.rundir import RunDirectory
@@ -62,8 +62,8 @@ class Finished:
 
     @property
     def split(self) -> str:
-        """The one that training has not seen, test if there is one."""
-        return "test" if "test" in self.certificate["splits"] else list(self.certificate["splits"])[-1]
+        """The one whose samples are shown."""
+        return shown_split(self.certificate)
 
     @cached_property
     def samples(self) -> dict[str, Tensor]:

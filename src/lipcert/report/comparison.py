@@ -18,7 +18,7 @@ from lipcert.errors import InputError
 from lipcert.recipes import Recipe, packaged_recipes, read_recipe
 from lipcert.report.names import is_published_size, method_of, model_of
 from lipcert.report.published import published
-from lipcert.report.rows import fraction, tightness_of
+from lipcert.report.rows import fraction, shown_split, tightness_of
 from lipcert.train.rundir import RunDirectory
 
 # The radii of the paper's three columns.
@@ -63,21 +63,15 @@ def compare(runs: Sequence[RunDirectory]) -> tuple[list[str], list[list[str]]]:
     return titles, [_cells(line) for line in lines]
 
 
-def split_of(run: RunDirectory) -> str:
-    """The split whose numbers are shown: test, or the last that was certified."""
-    splits = json.loads(run.certificate.read_text())["splits"]
-    return "test" if "test" in splits else list(splits)[-1]
-
-
 def splits_shown(runs: Sequence[RunDirectory]) -> str:
     """For a caption."""
-    names = list(dict.fromkeys(map(split_of, runs)))
+    names = list(dict.fromkeys(shown_split(json.loads(run.certificate.read_text())) for run in runs))
     return f"on the {' and the '.join(names)} split{'s' if len(names) > 1 else ''}"
 
 
 def _ours(run: RunDirectory, recipe: Recipe) -> Line:
     found = json.loads(run.certificate.read_text())
-    split = found["splits"][split_of(run)]
+    split = found["splits"][shown_split(found)]
     tightness = tightness_of(run)
     model = model_of(_published_recipe(recipe))
     return Line(

@@ -22,6 +22,12 @@ def findings_of(run: RunDirectory) -> Row:
     return {**row, **constants, "seconds": found["seconds"]}
 
 
+def shown_split(certificate: Row) -> str:
+    """The split whose numbers are shown: the one that training has not seen, test if there is one."""
+    splits = certificate["splits"]
+    return "test" if "test" in splits else str(list(splits)[-1])
+
+
 def tightness_of(run: RunDirectory) -> float | None:
     """From the run's tightness.json, if it was measured."""
     path = run.path / "tightness.json"
