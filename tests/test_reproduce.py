@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.image
 import pytest
 
 from lipcert.data.examples import write_cifar10, write_cifar100, write_tiny_imagenet
+from lipcert.errors import LipcertError
 from lipcert.reproductions import REPRODUCTIONS, carry_out
 from lipcert.sweeps import LocalCrew
 from lipcert.train import RunDirectory
@@ -119,3 +121,20 @@ def test_a_failing_training_is_reported(tmp_path: Path) -> None:
     assert "moons-cll-seed1" in done.stderr
     assert "holds another run or other files" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["moons", "moons-soc"])
+def test_what_did_not_fail_is_drawn(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = REPRODUCTIONS[name].variants[0], REPRODUCTIONS[name].variants[-1]
+    bad = replace(first, settings=("optimizer.lr=1e30",))
+    monkeypatch.setitem(REPRODUCTIONS, name, replace(REPRODUCTIONS[name], variants=(bad, second)))
+    report = carry_out(name, tmp_path, crew=LocalCrew(2), budget="smoke")
+    assert report.failures.startswith("1 of 2 failed; the first: ")
+    assert "the loss became nan" in report.failures
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [row["recipe"] for row in results["rows"]] == [second.recipe]
+    assert list(results["failed"]) == [f"{first.name}-seed1"]
+    assert matplotlib.image.imread(tmp_path / f"{name}.png").std() > 0.05
+    monkeypatch.setitem(REPRODUCTIONS, name, replace(REPRODUCTIONS[name], variants=(bad,)))
+    with pytest.raises(LipcertError, match="1 of 1 failed"):
+        carry_out(name, tmp_path, crew=LocalCrew(2), budget="smoke")

@@ -327,6 +327,8 @@ def reproduce(
     for path in report.written:
         print(f"wrote {path}")
     print("next: look at the figure; lipcert report RUN... makes a page of the runs beside it")
+    if report.failures:
+        _fail(1, f"{report.failures}; the same command tries again")
 
 
 @app.command()

@@ -129,6 +129,7 @@ def moons_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
     for picture in pictures:
         draw_panel(cells[picture.row["loss"], picture.row["eps"]], picture)
     for (loss, eps), axes in cells.items():
+        axes.set(xticks=[], yticks=[])  # one whose training failed stays empty
         title, width = LOSS_TITLES.get(loss, loss), f"$2\\varepsilon = {2 * eps:g}$"
         if len(widths) == 1:
             axes.set_title(f"{title}, {width}", fontsize=10)
@@ -156,7 +157,7 @@ def soc_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
     places = [_depth_and_gamma(run) for run in runs]
     depths = sorted({place[0] for place in places if place})
     gammas = sorted({place[1] for place in places if place})
-    figure, grid = _grid(len(gammas), len(depths) + 1)
+    figure, grid = _grid(max(len(gammas), 1), len(depths) + 1)
     others = iter(grid[:, -1])
     for run, place in zip(runs, places, strict=True):
         picture = Picture.of(run)
@@ -168,7 +169,7 @@ def soc_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
         axes.axis("off")
     for axes, depth in zip(grid[0], depths, strict=False):
         axes.set_title(f"SOC, {depth} layers", fontsize=10)
-    for axes, gamma in zip(grid[:, 0], gammas, strict=True):
+    for axes, gamma in zip(grid[:, 0], gammas, strict=False):
         axes.set_ylabel(f"$\\gamma = {gamma:g}$", fontsize=10)
     return _save(figure, path)
 

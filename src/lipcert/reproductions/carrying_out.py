@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,23 +13,24 @@ from typing import Any
 from rich.table import Table
 
 from lipcert.atomic import write_json
-from lipcert.errors import InputError
+from lipcert.errors import InputError, LipcertError
 from lipcert.recipes.axes import parse_values
 from lipcert.report.rows import Row, findings_of, row_of
 from lipcert.report.tables import rich_table
 from lipcert.reproductions import grid, images, moons, tables
 from lipcert.reproductions.definition import VERDICTS, Reproduction, Trained, Variant
-from lipcert.sweeps import Crew, Trial, complete
+from lipcert.sweeps import Crew, Trial, failure_line, run_trials
 
 REPRODUCTIONS = {r.name: r for module in (moons, tables, images, grid) for r in module.REPRODUCTIONS}
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a reproduction found, and the files it wrote."""
+    """What a reproduction found, and the files it wrote; failures as one line, empty if there are none."""
 
     tables: list[Table]
     written: list[Path]
+    failures: str = ""
 
 
 def carry_out(
@@ -42,21 +43,25 @@ def carry_out(
     settings: Sequence[str] = (),
     overwrite: bool = False,
 ) -> Report:
-    """Everything; what is already trained is kept."""
+    """Everything; what is already trained is kept, what fails is left out of tables and figures."""
     if name not in REPRODUCTIONS:
         raise InputError(f"unknown reproduction {name!r}; known: {', '.join(REPRODUCTIONS)}")
     reproduction = REPRODUCTIONS[name]
     trials = reproduction.trials(output, budget, seeds, settings)
     _make_writable(output)
-    complete([trial for _, trial in trials], crew, overwrite)
-    trained = Trained(trials, [_row(variant, trial) for variant, trial in trials])
+    failures = run_trials([trial for _, trial in trials], crew, overwrite)
+    finished = [(variant, trial) for variant, trial in trials if trial not in failures]
+    if not finished:
+        raise LipcertError(failure_line(failures, len(trials)))
+    trained = Trained(finished, [_row(variant, trial) for variant, trial in finished])
     written = reproduction.draw(trained, output / name)
-    verdicts = [] if budget == "smoke" else _verdicts(reproduction, trained.rows)  # which tells nothing
+    # A claim is about all of the trainings; those of the smoke budget tell nothing.
+    verdicts = [] if failures or budget == "smoke" else _verdicts(reproduction, trained.rows)
     results = output / "results.json"
-    write_json(results, _results(reproduction, budget, settings, trained, verdicts))
+    write_json(results, _results(reproduction, budget, settings, trained, verdicts, failures))
     shown = [rich_table(trained.rows)]
     shown += [_verdict_table(verdicts)] if verdicts else []
-    return Report(shown, [*written, results])
+    return Report(shown, [*written, results], failure_line(failures, len(trials)))
 
 
 def _row(variant: Variant, trial: Trial) -> Row:
@@ -90,11 +95,12 @@ def _results(
     settings: Sequence[str],
     trained: Trained,
     verdicts: list[dict[str, Any]],
+    failures: Mapping[Trial, str],
 ) -> dict[str, Any]:
     """What documents are rendered from; each row says on what machine and commit it was made."""
-    seeds = list(dict.fromkeys(trial.recipe.seed for _, trial in trained.trials))
+    seeds = sorted({trial.recipe.seed for trial in (*(t for _, t in trained.trials), *failures)})
     options = [f"--budget {budget}"] if budget else []
-    if tuple(seeds) != reproduction.at(budget).seeds:
+    if seeds != sorted(reproduction.at(budget).seeds):
         options.append(f"--seeds {','.join(map(str, seeds))}")
     options += [f"--set {shlex.quote(setting)}" for setting in settings]
     return {
@@ -105,6 +111,7 @@ def _results(
         "date": datetime.now(UTC).date().isoformat(),
         "rows": list(trained.rows),
         "claims": verdicts,
+        "failed": {trial.path.name: complaint for trial, complaint in failures.items()},
     }
 
 

@@ -87,7 +87,7 @@ GRID = Reproduction(
     _cells(tuple(LOSSES), tuple(FAMILIES)),
     _draw,
     {
-        "cpu": Reduction(seeds=(1, 2)),
+        "cpu": Reduction(("train.threads=1",), seeds=(1, 2)),
         "smoke": Reduction(variants=_cells(("cll", "emma"), ("plain", "bro"))),
     },
 )

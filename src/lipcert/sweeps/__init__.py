@@ -2,7 +2,17 @@
 
 from lipcert.sweeps.crew import Crew, LocalCrew
 from lipcert.sweeps.grid import Sweep, lay_out, read_sweep
-from lipcert.sweeps.running import complete, run_trials
+from lipcert.sweeps.running import complete, failure_line, run_trials
 from lipcert.sweeps.trial import Trial
 
-__all__ = ["Crew", "LocalCrew", "Sweep", "Trial", "complete", "lay_out", "read_sweep", "run_trials"]
+__all__ = [
+    "Crew",
+    "LocalCrew",
+    "Sweep",
+    "Trial",
+    "complete",
+    "failure_line",
+    "lay_out",
+    "read_sweep",
+    "run_trials",
+]

@@ -14,7 +14,7 @@ from lipcert.errors import InputError
 from lipcert.sweeps.crew import Crew, LocalCrew
 from lipcert.sweeps.findings import TABLE, best_of, over_seeds, rows_of, summary_table, write_csv
 from lipcert.sweeps.grid import check_place, lay_out, overruled
-from lipcert.sweeps.running import run_trials
+from lipcert.sweeps.running import failure_line, run_trials
 from lipcert.sweeps.trial import check_trials
 
 
@@ -58,9 +58,7 @@ def carry_out(
     if best is not None:
         chosen = [f"{key}={best[key]}" for key in sweep.keys if key in best]
         lines.insert(0, f"best by validation: {', '.join(chosen) or sweep.recipe}")
-    complaints = [f"{trial.path.name}: {complaint}" for trial, complaint in failures.items()]
-    failed = f"{len(complaints)} of {len(trials)} failed; the first: {complaints[0]}" if complaints else ""
-    return Found(summary_table(summary, best), lines, failed)
+    return Found(summary_table(summary, best), lines, failure_line(failures, len(trials)))
 
 
 def _warn(ends: Mapping[str, float]) -> None:

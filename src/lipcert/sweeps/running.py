@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lipcert.errors import InterruptedRunError, LipcertError
 from lipcert.sweeps.crew import Crew, Outcome
@@ -55,5 +55,12 @@ def _failed(outcome: Outcome) -> dict[Trial, str]:
 def complete(trials: Sequence[Trial], crew: Crew, overwrite: bool = False) -> None:
     """Run what is missing, and raise at the end if one of them failed."""
     failures = run_trials(trials, crew, overwrite)
+    if failures:
+        raise LipcertError(failure_line(failures, len(trials)))
+
+
+def failure_line(failures: Mapping[Trial, str], count: int) -> str:
+    """How many of so many failed, and why the first did; empty if none."""
     for trial, complaint in failures.items():
-        raise LipcertError(f"{len(failures)} of {len(trials)} failed; the first: {trial.path}: {complaint}")
+        return f"{len(failures)} of {count} failed; the first: {trial.path}: {complaint}"
+    return ""
