@@ -1,8 +1,8 @@
 """Does CLL gain by what its rivals have? Focal factor, adaptive offset, K detached; three seeds each.
 
 4C3F at a quarter of the width, six epochs of the fast recipe. `python benchmarks/cll_variants.py` trains what
-is missing, two at a time, and writes results/cll-variants.json. The variants live here alone: a loss that does
-not help does not belong into the package.
+is missing, two at a time, and writes results/cll-variants.json. The variants live here alone: a loss that
+does not help does not belong into the package.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import fmean
 
 import torch
+from speedrun import FAST, found, trial
 from torch import Tensor
 
 from lipcert.losses import CLL, LOSSES
@@ -24,7 +25,6 @@ from lipcert.sweeps import Trial
 from lipcert.sweeps.worker import carry_out
 from lipcert.types import PairLip
 from results import write_table
-from speedrun import FAST, found, trial
 
 SEEDS = (1, 2, 3)
 THIN = ("model.width=0.25", "train.epochs=6")
@@ -33,7 +33,7 @@ THIN = ("model.width=0.25", "train.epochs=6")
 @LOSSES.register("cll-variant", example={"eps": 0.1, "slack": 0.05})
 @dataclass(frozen=True)
 class CLLVariant(CLL):
-    r"""CLL times $(1 - q)^\gamma$, γ = `focus`; with `adaptive` a rival is held up only as far as it needs."""
+    r"""CLL times $(1 - q)^\gamma$, γ = `focus`; with `adaptive` a rival is raised only as far as it needs."""
 
     focus: float = 0.0
     adaptive: bool = False
