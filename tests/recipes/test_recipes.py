@@ -159,6 +159,12 @@ def test_numbers_without_a_dot_are_numbers(tmp_path: Path) -> None:
     assert loss.slack == 1e-4
 
 
+def test_powers_of_ten_are_numbers() -> None:
+    recipe = read_recipe("moons-cll", overrides=["loss.lam=1e-10", "optimizer.betas=[9E-1, 0.99]"])
+    assert recipe.loss.arguments["lam"] == 1e-10
+    assert recipe.optimizer.arguments["betas"] == [0.9, 0.99]
+
+
 def test_a_budget_removes_keys_of_an_inherited_recipe() -> None:
     assert "loss.beta" in read_recipe("tiny-8c2f-cll").schedule
     assert "loss.beta" not in read_recipe("tiny-8c2f-cll", "cpu").schedule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +17,15 @@ from lipcert.recipes.signatures import first_error
 
 Tree = dict[str, Any]
 _PACKAGED = files("lipcert.recipes")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.1 takes 1e-3 for a text; here it is a number, as everybody means it."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+"), list("-+0123456789")
+)
 
 
 def packaged_recipes() -> list[str]:
@@ -51,7 +61,7 @@ def _read(source: str, heirs: tuple[str, ...] = ()) -> Tree:
         raise InputError(f"{source}: extends itself")
     name, text = _text(source)
     try:
-        tree = yaml.safe_load(text)
+        tree = yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         where = f" (line {line + 1})" if line is not None else ""
@@ -116,7 +126,7 @@ def _parse_override(text: str) -> Tree:
     if not equals or not key:
         raise InputError(f"--set {text}: expected key=value, such as train.epochs=100")
     try:
-        parsed = yaml.safe_load(value)
+        parsed = yaml.load(value, _Loader)
     except yaml.YAMLError:
         raise InputError(f"--set {text}: the value is not YAML") from None
     return _nested(key, parsed)
