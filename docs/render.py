@@ -14,6 +14,7 @@ from typing import Any
 from lipcert.report.curves import curve_cells
 from lipcert.report.tables import markdown_table
 from lipcert.reproductions.definition import VERDICTS
+from lipcert.reproductions.grid import CLEAN, CRA, grid_cells
 from lipcert.reproductions.tables import seed_cells
 
 ROOT = Path(__file__).parents[1]
@@ -49,6 +50,9 @@ def table(name: str, condition: str) -> str:
         f"`{results['command']}`: {results['epochs']} epochs, seed {seeds}, {'; '.join(machines)}, "
         f"one thread a run, {results['date']}, commit {', '.join(commits)}."
     )
+    if name == "grid":
+        tables = [lines_of(*grid_cells(rows, column)) for column in (CRA, CLEAN)]
+        return "\n\n".join([*tables, f"Means with the least and the most of the seeds. {source}\n"])
     if any(row.get("x") is not None or row.get("series") for row in rows):
         return f"{lines_of(*curve_cells(rows))}\n\nMeans with the least and the most of the seeds. {source}\n"
     text = lines_of(*seed_cells(rows)) if summed else markdown_table(rows)

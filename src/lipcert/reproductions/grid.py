@@ -56,29 +56,37 @@ def _mean(rows: Sequence[Row], column: str) -> dict[tuple[str, str], float]:
 
 def _draw(trained: Trained, base: Path) -> list[Path]:
     rows = trained.rows
+    losses, families = _axes(rows)
     panels = {"CRA at 36/255 [%]": _mean(rows, CRA), "clean accuracy [%]": _mean(rows, CLEAN)}
-    losses = [loss for loss in LOSSES if any(_place(row)[0] == loss for row in rows)]
-    families = [family for family in FAMILIES if any(_place(row)[1] == family for row in rows)]
     recipe, seeds = trained.trials[0][1].recipe, {trial.recipe.seed for _, trial in trained.trials}
     width = recipe.model.arguments.get("width", 1.0)
     note = (
         f"4C3F's shape, width {width:g}, epochs: {recipe.train.epochs}, test split, proved bounds; "
         f"mean of {len(seeds)} seeds"
     )
-    return [*heatmaps(panels, losses, families, note, base), *_table(rows, losses, families, base)]
+    table = write_comparison(*grid_cells(rows, CRA), base)
+    return [*heatmaps(panels, losses, families, note, base), *table]
 
 
-def _table(rows: Sequence[Row], losses: Sequence[str], families: Sequence[str], base: Path) -> list[Path]:
-    """CRA with the range of the seeds, a line a loss."""
+def _axes(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Losses and families that occur, each in its order."""
+    places = {_place(row) for row in rows}
+    losses = [loss for loss in LOSSES if any(place[0] == loss for place in places)]
+    return losses, [family for family in FAMILIES if any(place[1] == family for place in places)]
+
+
+def grid_cells(rows: Sequence[Row], column: str) -> tuple[list[str], list[list[str]]]:
+    """Titles, and a line a loss: the mean of a cell with the range of its seeds, percent."""
+    losses, families = _axes(rows)
 
     def cell(loss: str, family: str) -> str:
-        found = sorted(100 * row[CRA] for row in rows if _place(row) == (loss, family))
+        found = sorted(100 * row[column] for row in rows if _place(row) == (loss, family))
         if not found:
             return "–"
         return f"{fmean(found):.1f}" + (f" ({found[0]:.1f} … {found[-1]:.1f})" if len(found) > 1 else "")
 
     cells = [[loss, *(cell(loss, family) for family in families)] for loss in losses]
-    return write_comparison(["CRA 36/255", *families], cells, base)
+    return [column.removeprefix("test "), *families], cells
 
 
 GRID = Reproduction(
