@@ -98,7 +98,7 @@ def scale_sets_khf(rows: Sequence[Row]) -> Verdict:
     mine = [row for row in rows if row["loss"] == "cll"]
     k_f = [row["k_f"] for row in mine]
     off = max(abs(row["k_f"] / row["K_f in training"] - 1) for row in mine)
-    found = f"K_hf is 1/σ to {100 * off:.1f} % with the last K, at K_f {min(k_f):.1f} to {max(k_f):.1f}"
+    found = f"K_hf is 1/σ to {100 * off:.1f} % with the last K, at K_f {min(k_f):,.1f} to {max(k_f):,.1f}"
     return Verdict(off < 0.05, found)
 
 
