@@ -19,7 +19,8 @@ from lipcert.report.rows import Row, findings_of, row_of
 from lipcert.report.tables import rich_table
 from lipcert.reproductions import grid, images, moons, tables
 from lipcert.reproductions.definition import VERDICTS, Reproduction, Trained, Variant
-from lipcert.sweeps import Crew, Trial, failure_line, run_trials
+from lipcert.sweeps import Crew, Trial, run_trials
+from lipcert.sweeps.running import failure_line
 
 REPRODUCTIONS = {r.name: r for module in (moons, tables, images, grid) for r in module.REPRODUCTIONS}
 

@@ -2,7 +2,7 @@
 
 from lipcert.sweeps.crew import Crew, LocalCrew
 from lipcert.sweeps.grid import Sweep, lay_out, read_sweep
-from lipcert.sweeps.running import complete, failure_line, run_trials
+from lipcert.sweeps.running import complete, run_trials
 from lipcert.sweeps.trial import Trial
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Sweep",
     "Trial",
     "complete",
-    "failure_line",
     "lay_out",
     "read_sweep",
     "run_trials",
