@@ -7,6 +7,7 @@ does not help does not belong into the package.
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 from dataclasses import dataclass
@@ -18,9 +19,12 @@ from speedrun import FAST, found, trial
 from torch import Tensor
 
 from lipcert.losses import CLL, LOSSES
-from lipcert.losses.base import off_label
-from lipcert.losses.cll import _against_label
+
+# A recipe evaluates the annotations of the inherited fields here.
+from lipcert.losses.base import Number, off_label  # noqa: F401
+from lipcert.losses.cll import Normaliser, Sides, _against_label  # noqa: F401
 from lipcert.losses.softmax import cross_entropy
+from lipcert.recipes import read_recipe
 from lipcert.sweeps import Trial
 from lipcert.sweeps.worker import carry_out
 from lipcert.types import PairLip
@@ -67,7 +71,9 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 
 def variant_trial(name: str, seed: int) -> Trial:
     path = Path("runs/cll-variants") / f"{list(VARIANTS).index(name)}-seed{seed}"
-    return trial(path, FAST, None, *THIN, "loss.name=cll-variant", *VARIANTS[name], f"seed={seed}")
+    # Another name replaces a whole component, so the arguments come along.
+    loss = json.dumps({"name": "cll-variant", **read_recipe(FAST).loss.arguments})
+    return trial(path, FAST, None, *THIN, f"loss={loss}", *VARIANTS[name], f"seed={seed}")
 
 
 def work(name: str, seed: int) -> None:

@@ -1,6 +1,7 @@
 """Write the tables of README.md and docs/ from results/*.json; `--check` only compares.
 
-A table stands between `<!-- results: NAME [key=value | claims | over-seeds] -->` and `<!-- /results -->`.
+A table stands between `<!-- results: NAME [key=value | claims | over-seeds | cells] -->` and
+`<!-- /results -->`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def table(name: str, condition: str) -> str:
         f"`{results['command']}`: {results['epochs']} epochs, seed {seeds}, {'; '.join(machines)}, "
         f"one thread a run, {results['date']}, commit {', '.join(commits)}."
     )
-    if name == "grid":
+    if "cells" in condition.split():
         tables = [lines_of(*grid_cells(rows, column)) for column in (CRA, CLEAN)]
         return "\n\n".join([*tables, f"Means with the least and the most of the seeds. {source}\n"])
     if any(row.get("x") is not None or row.get("series") for row in rows):

@@ -24,7 +24,7 @@ def trial(folder: Path, *settings: str, recipe: str = "moons-cll") -> Trial:
     return Trial(folder / name, read_recipe(recipe, "smoke", settings))
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 240) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 90) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

@@ -101,7 +101,12 @@ EPSILON = Reproduction(
     ),
     {
         # Twelve epochs: after six the two losses are still level.
-        **_budgets(_epsilons(), "certify.tightness=cpu", "train.epochs=12", cost="62 min on 2 cores"),
+        **_budgets(
+            _epsilons(),
+            "certify.tightness=cpu",
+            "train.epochs=12",
+            cost="62 min on 2 cores beside other work",
+        ),
         "smoke": Reduction(variants=(*_epsilons()[:6:5], *_epsilons()[6::5])),  # the ends of both
     },
     (
@@ -127,7 +132,11 @@ LAMBDA = Reproduction(
     _over("loss.lam", _LAMBDAS),
     partial(_draw, Axis("λ", log=True), (_ACCURACIES, _CONSTANTS)),
     # As in the paper K is detached: λ alone steers it.
-    _budgets(_over("loss.lam", _FEW_LAMBDAS), "loss.detach_constant=true", cost="26 min on 2 cores"),
+    _budgets(
+        _over("loss.lam", _FEW_LAMBDAS),
+        "loss.detach_constant=true",
+        cost="26 min on 2 cores beside other work",
+    ),
     (
         Claim(
             "CRA is insensitive to λ over a wide range",
