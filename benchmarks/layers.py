@@ -1,7 +1,7 @@
 """Every layer against a plain one of the same shape, in training and in inference, and against its peers.
 
 64 → 64 channels, 3×3 kernels, 16×16 images, batch 64; dense layers of 1024, batch 64. Peers are found if they
-are installed (`pip install orthogonium deel-torchlip`). Writes results/layers.json.
+are installed (`pip install orthogonium einops deel-torchlip`). Writes results/layers.json.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from peer_layers import BATCH, CHANNELS, FEATURES, PEER_CONVOLUTIONS, PEER_DENSE, SIDE
+from peer_layers import BATCH, CHANNELS, FEATURES, PEER_CONVOLUTIONS, PEER_DENSE, SIDE, installed
 from timing import interleaved, print_ratios
 from torch import Tensor, nn
 
@@ -36,6 +36,7 @@ from lipcert.nn import (
     SOCConv2d,
     SOCLinear,
 )
+from lipcert.nn.derived import Derived
 from results import write_table
 
 CONVOLUTIONS: dict[str, Callable[[], nn.Module]] = {
@@ -76,6 +77,8 @@ def training_step(layer: nn.Module, x: Tensor) -> Callable[[], None]:
     def step() -> None:
         layer.zero_grad()
         x.grad = None
+        if isinstance(layer, Derived):
+            layer.forget()  # as after every step of an optimiser: norms are followed once more
         layer(x).sum().backward()
 
     return step
@@ -110,10 +113,8 @@ def measure(kind: str, makers: dict[str, Callable[[], nn.Module]], x: Tensor) ->
 def main() -> None:
     torch.set_num_threads(2)
     images, vectors = torch.randn(BATCH, CHANNELS, SIDE, SIDE), torch.randn(BATCH, FEATURES)
-    found = {name: make for name, make in PEER_CONVOLUTIONS.items() if make is not None}
-    table = measure("convolution", CONVOLUTIONS | found, images)
-    found = {name: make for name, make in PEER_DENSE.items() if make is not None}
-    table += measure("dense", DENSE | found, vectors)
+    table = measure("convolution", CONVOLUTIONS | installed(PEER_CONVOLUTIONS), images)
+    table += measure("dense", DENSE | installed(PEER_DENSE), vectors)
     note = f"ratios to nn.Conv2d and nn.Linear, batch {BATCH}, two threads, medians of interleaved rounds"
     write_table("layers", note, ["kind", "layer", "training step", "inference"], table)
 

@@ -22,6 +22,13 @@ def peer(path: str, name: str, *arguments: object, **settings: object) -> Callab
     return lambda: kind(*arguments, **settings)
 
 
+def installed(peers: dict[str, Callable[[], nn.Module] | None]) -> dict[str, Callable[[], nn.Module]]:
+    """Those that are there; the others are named."""
+    for name in (name for name, make in peers.items() if make is None):
+        print(f"{name}: not installed")
+    return {name: make for name, make in peers.items() if make is not None}
+
+
 def soc_peer(terms: int) -> Callable[[], nn.Module] | None:
     """Its whole series is one large kernel, which ignores the border between two terms."""
     path = f"{_CONV}.adaptiveSOC.fast_skew_ortho_conv"
@@ -31,14 +38,14 @@ def soc_peer(terms: int) -> Callable[[], nn.Module] | None:
     return peer(path, "FastSOC", CHANNELS, CHANNELS, 3, padding_mode="zeros", exp_params=settings())
 
 
-def cholesky_peer() -> Callable[[], nn.Module] | None:
-    """Its orthogonal dense layer with the reparametrisation of the same name."""
+def dense_peer(kind: str) -> Callable[[], nn.Module] | None:
+    """Its orthogonal dense layer with a reparametrisation of this name."""
     try:
-        from orthogonium.reparametrizers import CHOLESKY_ORTHO_PARAMS
+        settings = getattr(importlib.import_module("orthogonium.reparametrizers"), f"{kind}_ORTHO_PARAMS")
     except ImportError:
         return None
     path = "orthogonium.layers.linear.ortho_linear"
-    return peer(path, "OrthoLinear", FEATURES, FEATURES, ortho_params=CHOLESKY_ORTHO_PARAMS)
+    return peer(path, "OrthoLinear", FEATURES, FEATURES, ortho_params=settings)
 
 
 _CONV = "orthogonium.layers.conv"
@@ -53,7 +60,8 @@ PEER_DENSE = {
     "SLL, orthogonium": peer(
         f"{_CONV}.SLL.sll_layer", "SDPBasedLipschitzDense", FEATURES, FEATURES, FEATURES
     ),
-    "Cholesky, orthogonium": cholesky_peer(),
+    "SOC (12 terms), orthogonium": dense_peer("EXP"),
+    "Cholesky, orthogonium": dense_peer("CHOLESKY"),
     "normalised head, orthogonium": peer(
         "orthogonium.layers.linear.ortho_linear", "UnitNormLinear", FEATURES, FEATURES
     ),

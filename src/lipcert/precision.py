@@ -1,11 +1,20 @@
-"""No certificate where the network would be evaluated with fewer bits than its weights have."""
+"""Constants in full precision, and no certificate where a network would have fewer bits than its weights."""
 
 from __future__ import annotations
+
+import contextlib
 
 import torch
 from torch import nn
 
 from lipcert.errors import InputError
+
+
+def full_precision(device: str) -> contextlib.AbstractContextManager[object]:
+    """For constants and constrained weights: never in half precision, whatever the forward pass is."""
+    if device == "meta" or not torch.is_autocast_enabled(device):
+        return contextlib.nullcontext()
+    return torch.autocast(device, enabled=False)
 
 
 def refuse_reduced_precision(model: nn.Module) -> None:

@@ -30,6 +30,7 @@ from lipcert.nn import (
     PartialAbs,
     ShiftMix,
 )
+from lipcert.nn.cholesky import whitened
 from lipcert.nn.lot import orthogonal_factor
 from lipcert.nn.shift_mix import shift
 from lipcert.nn.spectral import by_frequency, centred_symbol
@@ -67,6 +68,37 @@ def test_shorter_sides_are_nearly_orthonormal(make: Callable[[int, int], nn.Modu
         values = singular_values(make(inputs, outputs).double().eval(), inputs)
         assert values.max() <= 1 + 1e-12
         assert values[: min(inputs, outputs)].min() >= 0.999
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (4, 4), (5, 2)])
+def test_the_short_way_back_is_the_gradient(shape: tuple[int, int]) -> None:
+    x = torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(whitened, x, check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(whitened, x)
+    slow = torch.func.jacrev(whitened)(x)
+    torch.testing.assert_close(torch.autograd.functional.jacobian(whitened, x), slow)
+    torch.testing.assert_close(torch.func.jacfwd(whitened)(x), slow)
+
+
+def test_a_layer_may_be_transformed_though_its_weights_are_not() -> None:
+    layer, x = CholeskyLinear(6, 4).train(), torch.randn(3, 6)
+    torch.testing.assert_close(torch.vmap(layer)(x), layer(x))
+    torch.testing.assert_close(torch.func.jacrev(layer)(x[0]), whitened(layer.raw))
+
+
+@pytest.mark.parametrize("make", [BROLinear, CholeskyLinear, LOTLinear])
+def test_weights_keep_their_precision_under_autocast(make: Callable[[int, int], nn.Module]) -> None:
+    layer = make(32, 32).train()
+    with torch.autocast("cpu", dtype=torch.float16):
+        (weights,) = layer.weights()
+    assert weights.dtype == torch.float32
+    assert torch.equal(weights, layer.weights()[0])
+
+
+def test_matrices_of_zeros_have_a_gradient() -> None:
+    x, weights = torch.zeros(2, 3, requires_grad=True), torch.randn(2, 3)
+    (whitened(x) * weights).sum().backward()
+    assert torch.equal(x.grad, weights)
 
 
 def test_patches_are_one_matrix() -> None:
@@ -271,7 +303,8 @@ def test_every_family_in_the_same_network(family: str) -> None:
     prover = certifier(model.eval(), shape)
     assert (prover(x).radius > 0).any()
     if family not in ("plain", "linear-residual"):
-        assert prover.bound.value <= 1 + 1e-4
+        # Five terms of an exponential may stretch by half a percent, four times over.
+        assert prover.bound.value <= (1.02 if family == "soc" else 1 + 1e-4)
 
 
 def test_unknown_families_are_named() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from lipcert.bounds.graph import Program, Step, trace
 from lipcert.bounds.linear_map import first_vector
 from lipcert.bounds.local_estimate import local_estimate
 from lipcert.errors import InputError, LipcertWarning, UnknownBoundError
+from lipcert.precision import full_precision
 from lipcert.types import PairLip, farthest
 
 # Iterations before the first step: a cold start is low.
@@ -87,7 +87,7 @@ class Bounded(nn.Module):
         """
         if self.local is None:
             logits = binary_as_two(self.model(x))
-        with _full_precision(x.device.type):
+        with full_precision(x.device.type):
             if self.training and iterate:
                 self.iterate(self.iterations, turn)
             if self.local is None:
@@ -172,13 +172,6 @@ class Bounded(nn.Module):
 def _name(step: Step) -> str:
     """Of the buffer with a step's vector."""
     return f"vector_{step.name}"
-
-
-def _full_precision(device: str) -> contextlib.AbstractContextManager[object]:
-    """Constants are never computed in half precision, whatever the forward pass is."""
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
 
 
 def checked_classes(program: Program) -> int:

@@ -10,6 +10,8 @@ overlap, each by the same matrix.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -18,6 +20,7 @@ from lipcert.errors import InputError
 from lipcert.nn.convolutional import DerivedConv2d, DerivedConvRule
 from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
 from lipcert.nn.derived import Built
+from lipcert.transforms import is_transformed
 
 _EPSILON = 1e-3
 
@@ -31,12 +34,51 @@ def whitened(x: Tensor) -> Tensor:
     """
     if x.shape[0] > x.shape[1]:
         return whitened(x.T).T
+    # A function of autograd also refuses where a transform is active that leaves the weights alone.
+    if is_transformed(x) or torch._C._are_functorch_transforms_active():
+        return _factored(x)[0]
+    found: Tensor = _Whiten.apply(x)[0]  # type: ignore[no-untyped-call]
+    return found
+
+
+def _factored(x: Tensor) -> tuple[Tensor, Tensor]:
+    """W and L."""
     gram = x @ x.T
     diagonal = gram.diagonal().mean()
     ridge = torch.where(diagonal > 0, _EPSILON * diagonal, 1.0)
     factor = torch.linalg.cholesky(gram + ridge * torch.eye(len(x), dtype=x.dtype, device=x.device))
-    found: Tensor = torch.linalg.solve_triangular(factor, x, upper=False)
-    return found
+    return torch.linalg.solve_triangular(factor, x, upper=False), factor
+
+
+class _Whiten(torch.autograd.Function):
+    r"""`_factored` with one solve on the way back, where torch takes four.
+
+    $$ \bar X = L^{-T}\bigl(\bar W - (P + P^T)W\bigr) - cX, \qquad P = \Phi(\bar W W^T) $$
+
+    Φ keeps the lower triangle and half of the diagonal. W ignores the length of X, as ε grows with it, so the
+    gradient is orthogonal to X: that gives c, all that ε contributes.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+        w, factor = _factored(x)
+        ctx.save_for_backward(x, w, factor)
+        ctx.mark_non_differentiable(factor)
+        return w, factor
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        x, w, factor = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody wants a second derivative
+            found: Tensor = torch.autograd.grad(_factored(x)[0], x, gradients[0], create_graph=True)[0]
+            return found
+        p = (gradients[0] @ w.T).tril_()
+        p.diagonal().mul_(0.5)
+        rest = torch.addmm(gradients[0], p + p.T, w, alpha=-1)
+        along: Tensor = torch.linalg.solve_triangular(factor.T.contiguous(), rest, upper=True)
+        size = torch.sum(x * x)
+        c = torch.sum(along * x) / torch.where(size > 0, size, 1.0)
+        return torch.addcmul(along, x, c, value=-1)
 
 
 class CholeskyLinear(DerivedLinear):

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from lipcert.bounds import Rule
+from lipcert.precision import full_precision
 
 L = TypeVar("L", nn.Linear, nn.Conv2d)
 T = TypeVar("T")
@@ -66,8 +67,9 @@ class Derived(nn.Module):
         if self._fixed:
             return tuple(self.get_buffer(f"fixed{i}") for i in range(self._fixed))
         if self.training:
-            self._follow_changes()
-            return self.derive(*self._sources())
+            with full_precision(self._sources()[0].device.type):
+                self._follow_changes()
+                return self.derive(*self._sources())
         return self._settled()
 
     def _sources(self) -> list[Tensor]:
