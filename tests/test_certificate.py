@@ -16,6 +16,7 @@ from scipy.stats import binom, binomtest
 from torch import Tensor, nn
 
 from lipcert import InputError, StaleBoundError, certified_accuracy, certifier, certify
+from lipcert.bounds.contract import RULES, Constant, Registered
 from lipcert.certificate import Certificate, binomial_interval
 from lipcert.errors import LipcertWarning, UnknownBoundError
 from lipcert.nn import MinMax
@@ -350,9 +351,26 @@ def test_inputs_that_do_not_fit_are_named(x: Tensor, message: str) -> None:
         certifier(nn.Linear(2, 2), (2,))(x)
 
 
+class Flat(nn.Module):
+    """As anyone might write it: a view needs channels first."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.view(len(x), -1)
+
+
+def test_layers_of_others_get_the_layout_they_expect(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(RULES, Flat, Registered(Constant(), ()))
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), Flat(), nn.Linear(32, 3))
+    x = torch.rand(5, 1, 6, 6)
+    same = nn.Sequential(*model[:2], nn.Flatten(), model[3])
+    torch.testing.assert_close(certify(model, x).radius, certify(same, x).radius)
+
+
 def test_batches_make_no_difference() -> None:
     prover = certifier(nn.Linear(2, 3), (2,))
     x = torch.randn(10, 2)
+    with pytest.raises(InputError, match="batch_size"):
+        prover(x, batch_size=0)
     whole, parts = prover(x), prover(x, batch_size=3)
     assert torch.equal(whole.prediction, parts.prediction)
     torch.testing.assert_close(whole.radius, parts.radius)

@@ -24,7 +24,7 @@ from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import Bound, Effort, prove
 from lipcert.bounds.rounding import U
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
-from lipcert.evaluation import Evaluation, evaluate, plain
+from lipcert.evaluation import Evaluation, evaluate, joined, plain
 from lipcert.frozen import fingerprint, frozen_copy
 from lipcert.head import Head
 from lipcert.local_bound import local_bound
@@ -35,6 +35,9 @@ Rounding = Literal["float64", "float32", "ignored"]
 
 # The evaluation radii of the field.
 RADII = (36 / 255, 72 / 255, 108 / 255)
+
+# Numbers of inputs that fill a cache, and of weights that are worth another sample at a time.
+_CACHED, _WEIGHTS_A_SAMPLE = 1 << 16, 1 << 17
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,15 @@ class Certifier:
         proof = prove(self.features, effort) if shard.index == 0 else None
         self.bound: Bound = shard.first(proof)
         self.pairs = _product_up(self.head.spread, self.bound.value)  # (N, N) proved K_ij
+        # Convolutions in float64 are products with patches written out: a few images fill a cache. Rounding
+        # looks at all weights once a piece, so many of them want larger pieces.
+        weights = sum(p.numel() for p in model.parameters())
+        self._piece = max(16, _CACHED // math.prod(self.input_shape), weights // _WEIGHTS_A_SAMPLE)
+        # Torch's float64 convolutions are faster with channels last, which others' layers may not expect.
+        known = all(type(s.module).__module__.split(".")[0] in ("torch", "lipcert") for s in program.steps)
+        self._layout = (
+            torch.channels_last if known and len(self.input_shape) == 3 else torch.contiguous_format
+        )
         # For where rounding is ignored.
         self._overwrites = any(getattr(module, "inplace", False) for module in model.modules())
         self._rounded_pairs = self.pairs.to(next(model.parameters(), self.pairs).dtype)
@@ -114,7 +126,7 @@ class Certifier:
     def logits(self, x: Tensor) -> Tensor:
         """The float64 logits that certificates are about: (B, N)."""
         self._check(x)
-        return self.head(plain(self.features, x.detach().to("cpu", torch.float64)))
+        return self.head(self.evaluated(x, "ignored").features)
 
     @torch.no_grad()
     def __call__(
@@ -140,10 +152,12 @@ class Certifier:
             raise InputError(f"local: expected radii > 0, got {local}")
         if balls and rounding == "float32":
             raise InputError("local: bounds on balls are for another rounding than float32")
+        if batch_size < 1:
+            raise InputError(f"batch_size: expected a number >= 1, got {batch_size}")
         self._check(x)
         quick = rounding == "ignored" and not balls and self._distinct
         batch = self._quickly if quick else partial(self._batch, rounding, balls)
-        parts = [batch(x[i : i + batch_size]) for i in range(0, len(x), batch_size)]
+        parts = [batch(piece) for piece in torch.split(x, batch_size)]
         prediction, radius, rival = (torch.cat(column) for column in zip(*parts, strict=True))
         return Certificate(prediction, radius, rival, rounding, balls)
 
@@ -178,14 +192,21 @@ class Certifier:
         trusted &= torch.isfinite(best - logits.amin(dim=1))  # which is NaN or infinite if any logit is
         return torch.where(finite, top, -1), torch.where(trusted, nearest, 0.0).double(), rival
 
+    def evaluated(self, x: Tensor, rounding: Rounding = "float64") -> Evaluation:
+        """The float64 features that certificates are about, with their errors."""
+        x = x.detach().to("cpu", torch.float64, memory_format=self._layout)
+        pieces = torch.split(x, self._piece)
+        if rounding == "ignored":
+            features = torch.cat([plain(self.features, piece) for piece in pieces])
+            return Evaluation(features, x.new_zeros(len(x)))
+        float32 = rounding == "float32"
+        return joined([evaluate(self.features, self.bound, piece, float32) for piece in pieces])
+
     def _batch(
         self, rounding: Rounding, balls: tuple[float, ...], x: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         x = x.detach().to("cpu", torch.float64)
-        if rounding == "ignored":
-            at_x = Evaluation(plain(self.features, x), x.new_zeros(len(x)))
-        else:
-            at_x = evaluate(self.features, self.bound, x, float32=rounding == "float32")
+        at_x = self.evaluated(x, rounding)
         logits = self.head(at_x.features)  # (B, N)
         top = logits.argmax(dim=1)  # (B,)
         margin, constants = self.head.margin(logits, top), self.pairs[top]  # (B, N)

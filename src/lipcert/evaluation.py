@@ -11,6 +11,7 @@ Along the program, with proved constants σ and the roundings of every layer:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -73,6 +74,16 @@ class Evaluation:
     features: Tensor
     error: Tensor  # (B,)
     deployed: Deployed | None = None
+
+
+def joined(parts: Sequence[Evaluation]) -> Evaluation:
+    """The evaluation of a batch from those of its pieces."""
+    features, error = (torch.cat([getattr(p, name) for p in parts]) for name in ("features", "error"))
+    pieces = [p.deployed for p in parts if p.deployed is not None]
+    if not pieces:
+        return Evaluation(features, error)
+    a, b, limit = (torch.cat([getattr(d, name) for d in pieces]) for name in ("a", "b", "limit"))
+    return Evaluation(features, error, Deployed(a, b, pieces[0].lipschitz, limit))
 
 
 def plain(program: Program, x: Tensor) -> Tensor:

@@ -17,7 +17,6 @@ from lipcert.attack.target import Target
 from lipcert.certificate import Certifier
 from lipcert.data.images import Form, read_image
 from lipcert.errors import InputError
-from lipcert.evaluation import evaluate
 from lipcert.explore import markup
 
 # An upload of a few bytes may unfold to gigabytes; no photograph has so many pixels.
@@ -105,7 +104,7 @@ class Judge:
 
 def rival_radii(prover: Certifier, x: Tensor) -> Tensor:
     """Within which no input gets class j: (B, N), proved, rounding included; infinite for the prediction."""
-    at_x = evaluate(prover.features, prover.bound, x.double(), float32=False)
+    at_x = prover.evaluated(x)
     logits = prover.head(at_x.features)
     top = logits.argmax(dim=1)
     margin = prover.head.margin(logits, top)
