@@ -29,8 +29,10 @@ def logit_annealing(
     """
     values = offset_cross_entropy(logits, labels, offset, temperature)  # −T log q
     doubt = -torch.expm1(-values / a_sample(temperature))  # 1 − q
-    # The derivative of a power below 1 has a pole at 0.
-    return values * doubt.clamp_min(torch.finfo(logits.dtype).tiny) ** a_sample(power)
+    # The derivative of a power below 1 has a pole at 0. Torch rounds powers differently at the end of a
+    # vector, so a stack would not be its parts; exponential and logarithm are the same everywhere.
+    size = doubt.clamp_min(torch.finfo(logits.dtype).tiny).log()
+    return values * torch.exp(a_sample(power) * size)
 
 
 @LOSSES.register("logit-annealing")

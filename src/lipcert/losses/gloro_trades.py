@@ -41,6 +41,7 @@ class GloRoTrades(Loss):
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""
         bottom = gloro_logits(logits, lip, self.eps)[:, -1]
-        regulariser = F.softplus(bottom - logits.logsumexp(dim=1))
+        # softplus(x), which torch rounds differently at the end of a vector: a stack would not be its parts.
+        regulariser = -F.logsigmoid(logits.logsumexp(dim=1) - bottom)
         weight = self.mu if self.form == "original" else 1 + self.mu
         return cross_entropy(logits, labels) + a_sample(weight) * regulariser
