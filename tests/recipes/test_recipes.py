@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from lipcert import InputError
 from lipcert.losses import CLL
 from lipcert.models import ModelCard, load
 from lipcert.recipes import execute, packaged_recipes, read_recipe
+from lipcert.recipes.signatures import checked_arguments
 
 
 @pytest.mark.parametrize("name", packaged_recipes())
@@ -42,6 +44,16 @@ def test_the_recipes_the_paper_needs_are_there() -> None:
 
 def test_another_loss_replaces_all_of_the_old_one() -> None:
     assert read_recipe("moons-gloro").loss.arguments == {"eps": 0.15}
+
+
+def test_a_loss_may_extend_another_of_a_different_file() -> None:
+    @dataclass(frozen=True)
+    class Focused(CLL):
+        focus: float = 0.0
+
+    given = {"eps": "0.1", "slack": "0.2", "focus": "2"}
+    found = checked_arguments(Focused, given, set(), "loss")
+    assert found == {"eps": 0.1, "slack": 0.2, "focus": 2.0}
 
 
 def test_overrides_reach_any_depth() -> None:

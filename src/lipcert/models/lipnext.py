@@ -43,8 +43,8 @@ def lipnext(
     if depth < 0 or width < 1:
         raise InputError(f"width, depth: expected numbers >= 1 and >= 0, got {width} and {depth}")
     size = tuple(n // patch for n in sides)
-    if pool is not None and not 1 <= pool <= min(size):
-        raise InputError(f"pool: expected a side between 1 and {min(size)}, got {pool}")
+    if pool is not None and (pool < 1 or any(n % pool for n in size)):
+        raise InputError(f"pool: expected a side that divides {size[0]} and {size[1]}, got {pool}")
     windows = 1 if pool is None else (size[0] // pool) * (size[1] // pool)
     layers: list[nn.Module] = [CholeskyConv2d(channels, width, patch)]
     for _ in range(depth):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -29,13 +30,20 @@ def checked_arguments(
 
 def _model_of(function: Callable[..., Any], provided: frozenset[str]) -> type[BaseModel]:
     """A pydantic model with one field a parameter."""
-    hints = get_type_hints(vars(function)["__init__"] if isinstance(function, type) else function)
+    hints = _hints(function)
     fields: dict[str, Any] = {}
     for p in inspect.signature(function).parameters.values():
         if p.name not in provided:
             default = ... if p.default is inspect.Parameter.empty else p.default
             fields[p.name] = (hints.get(p.name, Any), default)
     return create_model("Arguments", __config__=ConfigDict(arbitrary_types_allowed=True), **fields)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Annotations as types; those a dataclass inherits are read where they were written."""
+    if not isinstance(function, type):
+        return get_type_hints(function)
+    return get_type_hints(function if is_dataclass(function) else function.__init__)  # type: ignore[misc]
 
 
 def first_error(error: ValidationError) -> str:
