@@ -55,11 +55,11 @@ def carry_out(
     if not finished:
         raise LipcertError(failure_line(failures, len(trials)))
     trained = Trained(finished, [_row(variant, trial) for variant, trial in finished])
-    written = reproduction.draw(trained, output / name)
     # A claim is about all of the trainings; those of the smoke budget tell nothing.
     verdicts = [] if failures or budget == "smoke" else _verdicts(reproduction, trained.rows)
     results = output / "results.json"
     write_json(results, _results(reproduction, budget, settings, trained, verdicts, failures))
+    written = reproduction.draw(trained, output / name)
     shown = [rich_table(trained.rows)]
     shown += [_verdict_table(verdicts)] if verdicts else []
     return Report(shown, [*written, results], failure_line(failures, len(trials)))
