@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -19,10 +20,8 @@ from speedrun import FAST, found, trial
 from torch import Tensor
 
 from lipcert.losses import CLL, LOSSES
-
-# A recipe evaluates the annotations of the inherited fields here.
-from lipcert.losses.base import Number, off_label  # noqa: F401
-from lipcert.losses.cll import Normaliser, Sides, _against_label  # noqa: F401
+from lipcert.losses.base import off_label
+from lipcert.losses.cll import _against_label
 from lipcert.losses.softmax import cross_entropy
 from lipcert.recipes import read_recipe
 from lipcert.sweeps import Trial
@@ -64,13 +63,15 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "focal factor, γ = 1": ("loss.focus=1.0",),
     "focal factor, γ = 2": ("loss.focus=2.0",),
     "adaptive offset": ("loss.adaptive=true",),
+    "ε = 0.3": ("loss.eps=0.3",),
     "adaptive offset, ε = 0.3": ("loss.adaptive=true", "loss.eps=0.3"),
     "K detached": ("loss.detach_constant=true",),
 }
 
 
 def variant_trial(name: str, seed: int) -> Trial:
-    path = Path("runs/cll-variants") / f"{list(VARIANTS).index(name)}-seed{seed}"
+    words = re.findall(r"[\w.]+", name, re.ASCII)
+    path = Path("runs/cll-variants") / "-".join([*words, f"seed{seed}"])
     # Another name replaces a whole component, so the arguments come along.
     loss = json.dumps({"name": "cll-variant", **read_recipe(FAST).loss.arguments})
     return trial(path, FAST, None, *THIN, f"loss={loss}", *VARIANTS[name], f"seed={seed}")
