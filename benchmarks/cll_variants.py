@@ -8,15 +8,12 @@ does not help does not belong into the package.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import re
 from dataclasses import dataclass
-from pathlib import Path
-from statistics import fmean
 
 import torch
-from speedrun import FAST, found, trial
+from seeds import means, path_of, train_all
+from speedrun import FAST, trial
 from torch import Tensor
 
 from lipcert.losses import CLL, LOSSES
@@ -25,7 +22,6 @@ from lipcert.losses.cll import _against_label
 from lipcert.losses.softmax import cross_entropy
 from lipcert.recipes import read_recipe
 from lipcert.sweeps import Trial
-from lipcert.sweeps.worker import carry_out
 from lipcert.types import PairLip
 from results import write_table
 
@@ -70,33 +66,19 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 
 
 def variant_trial(name: str, seed: int) -> Trial:
-    words = re.findall(r"[\w.]+", name, re.ASCII)
-    path = Path("runs/cll-variants") / "-".join([*words, f"seed{seed}"])
     # Another name replaces a whole component, so the arguments come along.
     loss = json.dumps({"name": "cll-variant", **read_recipe(FAST).loss.arguments})
-    return trial(path, FAST, None, *THIN, f"loss={loss}", *VARIANTS[name], f"seed={seed}")
-
-
-def work(name: str, seed: int) -> None:
-    """In a process of its own, which has the loss by importing this file."""
-    one = variant_trial(name, seed)
-    if not one.is_finished():
-        carry_out({str(one.path): one.tree})
-
-
-def row(name: str) -> list[str]:
-    """Means with half the range."""
-    numbers = zip(*(map(float, found(variant_trial(name, seed).run)) for seed in SEEDS), strict=True)
-    return [name, *(f"{fmean(n):.1f} ± {(max(n) - min(n)) / 2:.1f}" for n in numbers)]
+    settings = (*THIN, f"loss={loss}", *VARIANTS[name], f"seed={seed}")
+    return trial(path_of("cll-variants", name, seed), FAST, None, *settings)
 
 
 if __name__ == "__main__":
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    with multiprocessing.get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
-        pool.starmap(work, [(name, seed) for seed in SEEDS for name in VARIANTS], chunksize=1)
+    train_all(variant_trial, VARIANTS, SEEDS)
     note = (
         "4C3F at a quarter of the width, 6 epochs, validation split, proved bounds, "
         "mean ± half the range of three seeds, percent"
     )
     titles = ["change to cifar10-4c3f-fast", "clean", "CRA 36/255", "72/255", "108/255", "K_f"]
-    write_table("cll-variants", note, titles, [row(name) for name in VARIANTS])
+    rows = [[name, *means(variant_trial, name, SEEDS)] for name in VARIANTS]
+    write_table("cll-variants", note, titles, rows)
