@@ -59,7 +59,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 def choice_trial(name: str, seed: int) -> Trial:
     if name == UNPOLISHED:
-        orthogonal.polished = lambda matrix: matrix  # type: ignore[assignment]  # in this process alone
+        orthogonal.polished = lambda matrix: matrix  # in this process alone
     return trial(
         path_of("lipnext-choices", name, seed), RECIPE, "cpu", *SMALL, *CHOICES[name], f"seed={seed}"
     )

@@ -1,0 +1,87 @@
+"""The frontier run beside 4C3F with CLL, each as long as it: a plain 4C3F, and one with as many parameters.
+
+Steps are timed first, taking turns; the recipe says how many epochs the frontier run has, the others get as
+many as fit into the same time of one thread. `python benchmarks/frontier.py` trains what is missing, two at
+a time, certifies the test split with the exact prover, and writes results/frontier.json and
+docs/images/frontier.png.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from frontier_search import IMAGE, TRAINED_ON, Candidate, Stage, epochs_within, milliseconds
+from speedrun import FAST
+
+from lipcert.models import create
+from lipcert.pages.charts import radius_chart
+from lipcert.pages.figures import print_charts
+from lipcert.pages.sources import Finished
+from lipcert.recipes import Recipe, read_recipe
+from lipcert.report.comparison import compare
+from lipcert.sweeps import LocalCrew, Trial, complete
+from results import write_table
+
+FRONTIER = "cifar10-frontier"
+OURS = "frontier"
+FIXED = ("train.channels_last=true", "train.threads=1", "seed=1")
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+
+
+def parameters(recipe: Recipe) -> int:
+    model = create(recipe.model.name, num_classes=10, input_shape=IMAGE, **recipe.model.arguments)
+    return sum(p.numel() for p in model.parameters())
+
+
+def width_with(count: int) -> float:
+    """Of the 4C3F that is nearest to so many parameters."""
+    widths = [n / 256 for n in range(64, 513)]
+    return min(widths, key=lambda w: abs(parameters(read_recipe(FAST, None, [f"model.width={w}"])) - count))
+
+
+def stage() -> Stage:
+    """The three trainings; the time is that of the frontier run, once its steps are timed."""
+    width = width_with(parameters(read_recipe(FRONTIER)))
+    candidates = {
+        OURS: Candidate(FRONTIER),
+        "4C3F": Candidate(FAST),
+        "4C3F, as many parameters": Candidate(FAST, (f"model.width={width}",)),
+    }
+    return Stage("frontier", 0, candidates)
+
+
+def trials(these: Stage) -> dict[str, Trial]:
+    times, recipe = milliseconds(these), these.candidates[OURS].recipe()
+    seconds = 1e-3 * times[OURS] * recipe.train.epochs * -(-TRAINED_ON // recipe.train.batch_size)
+    found = {}
+    for name, candidate in these.candidates.items():
+        epochs = epochs_within(seconds, candidate.recipe(), times[name])
+        settings = [*candidate.settings, *FIXED, f"train.epochs={epochs}"]
+        shown = [f"certify.{key}={value}" for key, value in recipe.certify.model_dump(mode="json").items()]
+        path = these.folder / name.replace(", ", "-").replace(" ", "-")
+        found[name] = Trial(path, read_recipe(candidate.base, None, [*settings, *shown]))
+        print(f"{name:30} {times[name]:8.1f} ms, {epochs} epochs", flush=True)
+    return found
+
+
+def main() -> None:
+    named = trials(stage())
+    complete(list(named.values()), LocalCrew())
+    titles, cells = compare([one.run for one in named.values()])
+    counts = [f"{parameters(one.recipe) / 1e6:.2f} M" for one in named.values()]
+    ours = [row for row in cells if row[titles.index("source")] != "paper"]
+    table = [[name, count, *row] for name, count, row in zip(named, counts, ours, strict=True)]
+    note = "equal time of one thread, three trainings on two cores, exact proofs, test split, percent"
+    write_table("frontier", note, ["training", "parameters", *titles], table)
+    chart = radius_chart([Finished(one.run, name) for name, one in named.items()])
+    for path in print_charts([replace(chart, name="frontier")], stage().folder / "figures"):
+        if path.suffix == ".png":
+            shutil.copy(path, IMAGES)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()
