@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from lipcert import InputError, StaleBoundError, certified_accuracy, certifier, certify
 from lipcert.bounds.contract import RULES, Constant, Registered
-from lipcert.certificate import Certificate, binomial_interval
+from lipcert.certificate import Certificate, Rounding, binomial_interval
 from lipcert.errors import LipcertWarning, UnknownBoundError
 from lipcert.nn import MinMax
 
@@ -119,6 +119,26 @@ def test_the_callers_input_is_not_overwritten() -> None:
     model = nn.Sequential(nn.Hardtanh(inplace=True), linear([[1.0, 0.0], [0.0, 1.0]]).double())
     x = torch.tensor([[5.0, -3.0]], dtype=torch.float64)
     certify(model, x)
+    assert x.tolist() == [[5.0, -3.0]]
+
+
+class Overwriting(nn.Module):
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how, self.last = how, linear([[1.0, 0.0], [0.0, 1.0]])
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.how == "relu":
+            return self.last(nn.functional.relu(x, inplace=True))
+        x += self.last(x)
+        return self.last(x)
+
+
+@pytest.mark.parametrize("how", ["relu", "sum"])
+@pytest.mark.parametrize("rounding", ["float64", "ignored"])
+def test_nor_by_the_code_of_a_forward(how: str, rounding: Rounding) -> None:
+    x = torch.tensor([[5.0, -3.0]])
+    certifier(Overwriting(how), (2,))(x, rounding)
     assert x.tolist() == [[5.0, -3.0]]
 
 
@@ -374,6 +394,21 @@ def test_batches_make_no_difference() -> None:
     whole, parts = prover(x), prover(x, batch_size=3)
     assert torch.equal(whole.prediction, parts.prediction)
     torch.testing.assert_close(whole.radius, parts.radius)
+
+
+@pytest.mark.parametrize("rounding", ["float64", "float32", "ignored"])
+@pytest.mark.parametrize("shape", [(2,), (3, 6, 5)])
+def test_nor_do_the_pieces_of_one(rounding: Rounding, shape: tuple[int, ...]) -> None:
+    stem = [nn.Conv2d(3, 4, 3, stride=2), MinMax(), nn.Flatten()] if len(shape) == 3 else []
+    model = nn.Sequential(*stem, nn.Linear(2 if not stem else 16, 3))
+    prover, x = certifier(model, shape), torch.randn(10, *shape)
+    whole, logits = prover(x, rounding), prover.logits(x)
+    prover._piece = 3
+    parts = prover(x, rounding)
+    assert torch.equal(whole.prediction, parts.prediction)
+    assert torch.equal(whole.rival, parts.rival)
+    torch.testing.assert_close(whole.radius, parts.radius)
+    torch.testing.assert_close(logits, prover.logits(x))
 
 
 def test_certified_accuracy_counts_and_brackets() -> None:

@@ -16,7 +16,7 @@ import matplotlib.image
 import pytest
 
 from lipcert.data.examples import write_cifar10, write_cifar100, write_tiny_imagenet
-from lipcert.errors import LipcertError
+from lipcert.errors import InputError, LipcertError
 from lipcert.reproductions import REPRODUCTIONS, carry_out
 from lipcert.sweeps import LocalCrew
 from lipcert.train import RunDirectory
@@ -71,6 +71,14 @@ def test_every_budget_is_laid_out(name: str, budget: str) -> None:
     image = not name.startswith("moons") and name != "table-seeds"
     if budget == "cpu" and image:
         assert len({trial.recipe.seed for _, trial in trials}) >= (1 if name in TABLES else 2)
+
+
+@pytest.mark.parametrize(
+    "key", ["loss.eps=0.3", "model.layer=lot", "model={name: mlp}", "certify.splits=[val]"]
+)
+def test_what_it_varies_or_draws_is_not_for_all_of_it(key: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"--set {key.partition('=')[0]}: grid sets it itself"):
+        REPRODUCTIONS["grid"].trials(tmp_path, "cpu", settings=[key])
 
 
 def test_finished_trainings_are_kept(tmp_path: Path) -> None:

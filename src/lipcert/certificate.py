@@ -112,7 +112,7 @@ class Certifier:
             torch.channels_last if known and len(self.input_shape) == 3 else torch.contiguous_format
         )
         # For where rounding is ignored.
-        self._overwrites = any(getattr(module, "inplace", False) for module in model.modules())
+        self._overwrites = program.overwrites
         self._rounded_pairs = self.pairs.to(next(model.parameters(), self.pairs).dtype)
         apart = self._rounded_pairs[~torch.eye(self.classes, dtype=torch.bool)]
         self._distinct = bool(((apart > 0) & (apart < torch.inf)).all())
@@ -192,6 +192,7 @@ class Certifier:
         trusted &= torch.isfinite(best - logits.amin(dim=1))  # which is NaN or infinite if any logit is
         return torch.where(finite, top, -1), torch.where(trusted, nearest, 0.0).double(), rival
 
+    @torch.no_grad()
     def evaluated(self, x: Tensor, rounding: Rounding = "float64") -> Evaluation:
         """The float64 features that certificates are about, with their errors."""
         x = x.detach().to("cpu", torch.float64, memory_format=self._layout)

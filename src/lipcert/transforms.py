@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
@@ -15,3 +18,10 @@ def is_transformed(x: Tensor) -> bool:
         or torch._C._functorch.is_legacy_batchedtensor(x)
         or torch.autograd.forward_ad._current_level >= 0
     )
+
+
+def outside_transforms(tensors: Iterable[Tensor]) -> contextlib.AbstractContextManager[object]:
+    """For what is made of these tensors and kept: it outlives a transform that leaves them alone."""
+    if any(torch._C._functorch.is_functorch_wrapped_tensor(x) for x in tensors):
+        return contextlib.nullcontext()
+    return torch._C._DisableFuncTorch()

@@ -197,6 +197,40 @@ def test_working_in_place_on_a_shared_value_is_refused(how: str) -> None:
     assert upper(nn.Sequential(scaled(2), nn.ReLU(inplace=True)), (3,)).value == pytest.approx(2.0)
 
 
+class SumInPlace(nn.Module):
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how, self.stem, self.body = how, scaled(1), scaled(2)
+        self.view = nn.Flatten()
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = x if self.how == "input" else self.stem(x)
+        held = self.view(h) if "view" in self.how else h
+        y = self.body(h if self.how != "residual" else x)
+        if self.how == "into a view":
+            held += y
+            return self.body(h)
+        h += y
+        if self.how == "twice":
+            h += x
+        return held + h if self.how == "held" else held if self.how == "seen by a view" else h
+
+
+@pytest.mark.parametrize("how", ["held", "into a view", "seen by a view"])
+def test_a_sum_in_place_that_others_see_is_refused(how: str) -> None:
+    with pytest.raises(UnknownBoundError, match=r"\+= works in place"):
+        upper(SumInPlace(how), (3,))
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"), [("residual", 3.0), ("own", 3.0), ("input", 3.0), ("twice", 4.0)]
+)
+def test_a_sum_in_place_that_nobody_sees_is_a_sum(how: str, expected: float) -> None:
+    model, x = SumInPlace(how), torch.randn(4, 3)
+    assert upper(model, (3,)).value == pytest.approx(expected)
+    torch.testing.assert_close(model(x.clone()), expected * x)
+
+
 def test_a_sum_that_broadcasts_is_refused() -> None:
     with pytest.raises(UnknownBoundError, match="different shapes"):
         upper(Residual(nn.Linear(100, 1)), (100,))

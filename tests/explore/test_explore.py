@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -346,11 +347,17 @@ def test_ctrl_c_and_sigterm_end_it_cleanly(ending: signal.Signals, tmp_path: Pat
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     assert process.stdout is not None
-    first = process.stdout.readline()  # once it is served
-    assert first == f"lipcert explore: http://127.0.0.1:{port}/ (Ctrl-C stops)\n"
-    assert socket.socket().connect_ex(("127.0.0.1", port)) == 0
-    process.send_signal(ending)
-    out, err = process.communicate(timeout=60)
+    hung = threading.Timer(120, process.kill)
+    hung.start()
+    try:
+        first = process.stdout.readline()  # once it is served
+        assert first == f"lipcert explore: http://127.0.0.1:{port}/ (Ctrl-C stops)\n"
+        assert socket.socket().connect_ex(("127.0.0.1", port)) == 0
+        process.send_signal(ending)
+        out, err = process.communicate()
+    finally:
+        hung.cancel()
+        process.kill()
     assert process.returncode == 0
     assert out.strip() == "stopped"
     assert err == ""

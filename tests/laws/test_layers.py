@@ -247,3 +247,17 @@ def test_nothing_is_proved_of_weights_in_training(name: str) -> None:
     module, shape = make(name)
     with pytest.raises(InputError, match="eval"):
         upper(module.train(), shape)
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["evaluated", "trained"])
+@pytest.mark.parametrize(
+    "name", [name for name in sorted(EXAMPLES) if isinstance(EXAMPLES[name]()[0], Derived)]
+)
+def test_a_transform_leaves_nothing_behind(name: str, training: bool) -> None:
+    """Weights that are kept outlive the derivative during which they were made."""
+    module, shape = make(name)
+    x = torch.randn(2, *shape, dtype=torch.float64)
+    module.train(training)
+    for _ in range(2):
+        value, _ = torch.func.jvp(module, (x,), (torch.ones_like(x),))
+    torch.testing.assert_close(module(x), value)

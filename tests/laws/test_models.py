@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from lipcert import Bounded, certifier
+from lipcert import Bounded, InputError, certifier
 from lipcert.bounds.contract import rule_of
 from lipcert.losses import CLL
 from lipcert.models import MODELS, ModelCard, create, load, save
@@ -113,3 +113,10 @@ def test_it_can_be_made_without_memory(name: str) -> None:
     with torch.device("meta"):
         model = about.build()
     assert all(p.is_meta for p in model.parameters())
+
+
+@every_model
+@pytest.mark.parametrize("shape", [(), (0, 8, 8), (1, 0, 8), (-1,)])
+def test_an_input_without_size_is_named(name: str, shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match="input_shape"):
+        create(name, num_classes=2, input_shape=shape)

@@ -32,7 +32,7 @@ from lipcert.nn import (
 )
 from lipcert.nn.cholesky import whitened
 from lipcert.nn.lot import orthogonal_factor
-from lipcert.nn.shift_mix import shift
+from lipcert.nn.shift_mix import nearest_orthogonal, shift
 from lipcert.nn.spectral import by_frequency, centred_symbol
 from lipcert.train.optimizers import adam, adamw, nadam, sgd
 from lipcert.train.orthogonal import OrthogonalAdam
@@ -93,6 +93,18 @@ def test_weights_keep_their_precision_under_autocast(make: Callable[[int, int], 
         (weights,) = layer.weights()
     assert weights.dtype == torch.float32
     assert torch.equal(weights, layer.weights()[0])
+
+
+@pytest.mark.parametrize("size", [1e-38, 1e-20, 1e18, 1e37])
+def test_the_length_of_weights_does_not_matter(size: float) -> None:
+    x = torch.randn(3, 5)
+    torch.testing.assert_close(whitened(size * x), whitened(x))
+    assert torch.isfinite(torch.func.jacrev(whitened)(1e18 * x)).all()
+
+
+def test_weights_that_are_not_finite_make_none_that_are() -> None:
+    assert whitened(torch.full((3, 5), torch.nan)).isnan().all()
+    assert nearest_orthogonal(torch.tensor([[1.0, torch.inf], [0.0, 1.0]])).isnan().all()
 
 
 def test_matrices_of_zeros_have_a_gradient() -> None:

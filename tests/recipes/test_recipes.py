@@ -11,6 +11,8 @@ import torch
 import yaml
 
 from lipcert import InputError
+from lipcert.data.examples import write_cifar10
+from lipcert.errors import TrainingError
 from lipcert.losses import CLL
 from lipcert.models import ModelCard, load
 from lipcert.recipes import execute, packaged_recipes, read_recipe
@@ -54,6 +56,15 @@ def test_a_loss_may_extend_another_of_a_different_file() -> None:
     given = {"eps": "0.1", "slack": "0.2", "focus": "2"}
     found = checked_arguments(Focused, given, set(), "loss")
     assert found == {"eps": 0.1, "slack": 0.2, "focus": 2.0}
+
+    class WithItsOwn(Focused):
+        def __init__(self, eps: float, extra: int = 3) -> None:
+            super().__init__(eps, slack=0.1, focus=float(extra))
+
+    assert checked_arguments(WithItsOwn, {"eps": "0.1", "extra": "4"}, set(), "loss") == {
+        "eps": 0.1,
+        "extra": 4,
+    }
 
 
 def test_overrides_reach_any_depth() -> None:
@@ -214,3 +225,12 @@ def test_fine_tuning_starts_from_another_model(tmp_path: Path) -> None:
         read_recipe("moons-cll", "smoke", [f"start={first.path}", "model.widths=[8, 8]"]).make_model(
             ModelCard("mlp", 2, (2,), {"widths": [8, 8]})
         )
+
+
+@pytest.mark.parametrize("model", ["liresnet", "lipnext"])
+def test_weights_that_run_away_end_in_one_line(model: str, tmp_path: Path) -> None:
+    """Though their factorisation fails, and the gradient has no norm to clip."""
+    root = write_cifar10(tmp_path / "data")["root"]
+    few = [f"data.root={root}", "train.batch_size=4", "train.epochs=3", "optimizer.lr=1e25"]
+    with pytest.raises(TrainingError, match=r"not finite|became"):
+        execute(read_recipe(f"cifar10-{model}", "smoke", few), tmp_path / "run")

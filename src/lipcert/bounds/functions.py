@@ -106,6 +106,7 @@ _sigmoid = _one_input(nn.Sigmoid)
 
 _FUNCTIONS: dict[Any, Callable[..., Converted]] = {
     operator.add: _add,
+    operator.iadd: _add,  # where nobody else holds the value (lipcert.bounds.overwriting)
     torch.add: _add,
     "Tensor.add": _add,
     torch.cat: _cat,

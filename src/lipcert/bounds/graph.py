@@ -8,10 +8,9 @@ Whatever is not understood raises and names the place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-import torch
 from torch import Tensor, fx, nn
 
 from lipcert.bounds.contract import (
@@ -24,6 +23,8 @@ from lipcert.bounds.contract import (
     rule_of,
 )
 from lipcert.bounds.functions import asks_for_size, module_of
+from lipcert.bounds.meta import run_on_meta
+from lipcert.bounds.overwriting import SeesSumsInPlace, overwrites
 from lipcert.bounds.rules.joins import Add
 from lipcert.bounds.rules.linear import LinearRule
 from lipcert.errors import InputError, UnknownBoundError
@@ -50,6 +51,7 @@ class Program:
     steps: tuple[Step, ...]
     source: str
     result: str
+    overwrites: bool = False  # whether the model itself works in place, perhaps on its input
 
     def split_head(self) -> tuple[Program, nn.Linear | None]:
         """The program before a final dense layer, and that layer; None where there is none."""
@@ -57,7 +59,8 @@ class Program:
         if last is None or last.name != self.result or not isinstance(last.rule, LinearRule):
             return self, None
         # nn.Linear, or a layer of our own with its weight, bias and features.
-        return Program(self.steps[:-1], self.source, last.inputs[0]), cast(nn.Linear, last.module)
+        features = replace(self, steps=self.steps[:-1], result=last.inputs[0])
+        return features, cast(nn.Linear, last.module)
 
     @property
     def is_chain(self) -> bool:
@@ -96,8 +99,8 @@ def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:
     (result,) = (node.args[0] for node in nodes if node.op == "output")
     if not isinstance(result, fx.Node) or result.name not in values:
         raise UnknownBoundError("model: expected one output tensor, made from the input")
-    _refuse_overwritten(nodes, steps)
-    return Program(_needed(steps, result.name), inputs[0].name, result.name)
+    in_place = overwrites(nodes, steps)
+    return Program(_needed(steps, result.name), inputs[0].name, result.name, in_place)
 
 
 def _needed(steps: Sequence[Step], result: str) -> tuple[Step, ...]:
@@ -125,6 +128,9 @@ class _Tracer(fx.Tracer):
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         kind = plain_type(m)
         return kind in RULES or kind in REFUSALS or super().is_leaf_module(m, module_qualified_name)
+
+    def proxy(self, node: fx.Node) -> fx.Proxy:
+        return SeesSumsInPlace(node, self)
 
 
 def _walk(model: nn.Module) -> fx.Graph:
@@ -176,11 +182,8 @@ def _advice(module: nn.Module) -> str:
 
 
 def _meta_output(module: nn.Module, path: str, input_shapes: Sequence[Shape], batch: int) -> Tensor:
-    weights = {k: v.to("meta") for k, v in [*module.named_parameters(), *module.named_buffers()]}
-    dtype = next((v.dtype for v in weights.values() if v.is_floating_point()), None)
-    inputs = tuple(torch.empty(batch, *shape, dtype=dtype, device="meta") for shape in input_shapes)
     try:
-        output = torch.func.functional_call(module, weights, inputs)
+        _, output = run_on_meta(module, input_shapes, batch)
     except (RuntimeError, ValueError, IndexError) as error:
         reason = str(error).partition("\n")[0]
         shapes = ", ".join(map(str, input_shapes))
@@ -190,14 +193,6 @@ def _meta_output(module: nn.Module, path: str, input_shapes: Sequence[Shape], ba
     if not isinstance(output, Tensor):
         raise UnknownBoundError(f"{path}: expected one output tensor, got {type(output).__name__}")
     return output
-
-
-def _refuse_overwritten(nodes: Sequence[fx.Node], steps: Sequence[Step]) -> None:
-    """In-place modules are fine where every value is used once; elsewhere they change what others see."""
-    overwriting = [step.path for step in steps if getattr(step.module, "inplace", False)]
-    used = [[user for user in node.users if not asks_for_size(user)] for node in nodes if node.op != "output"]
-    if overwriting and any(len(users) != 1 for users in used if users):
-        raise UnknownBoundError(f"{overwriting[0]} works in place, in a model where a value is used twice")
 
 
 def _module_of_function(node: fx.Node) -> tuple[nn.Module, tuple[str, ...]]:

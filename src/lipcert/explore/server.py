@@ -53,8 +53,8 @@ def serve(exhibit: Exhibit, port: int | None, browser: bool) -> None:
     """Until Ctrl-C, or a SIGTERM, which is to clean up as well."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a shell may have SIGINT ignored
     with served(exhibit, port, browser) as address:
-        print(f"lipcert explore: {address} (Ctrl-C stops)", flush=True)
         try:
+            print(f"lipcert explore: {address} (Ctrl-C stops)", flush=True)
             threading.Event().wait()
         except KeyboardInterrupt:
             print("\nstopped")

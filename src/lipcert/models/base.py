@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from torch import nn
 
+from lipcert.bounds.graph import checked_shape
 from lipcert.errors import InputError
 from lipcert.registry import Registry
 from lipcert.types import Shape
@@ -41,4 +42,4 @@ def create(name: str, *, num_classes: int, input_shape: Shape | list[int], **arg
     """
     if num_classes < 1:
         raise InputError(f"num_classes: expected >= 1, got {num_classes}")
-    return MODELS.create(name, num_classes=num_classes, input_shape=tuple(input_shape), **arguments)
+    return MODELS.create(name, num_classes=num_classes, input_shape=checked_shape(input_shape), **arguments)

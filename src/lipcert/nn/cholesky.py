@@ -34,6 +34,9 @@ def whitened(x: Tensor) -> Tensor:
     """
     if x.shape[0] > x.shape[1]:
         return whitened(x.T).T
+    # W ignores the length of X: that of squares shall neither overflow nor vanish.
+    peak = x.detach().abs().amax()
+    x = x / torch.where(peak > 0, peak, 1.0)
     # A function of autograd also refuses where a transform is active that leaves the weights alone.
     if is_transformed(x) or torch._C._are_functorch_transforms_active():
         return _factored(x)[0]
@@ -46,7 +49,10 @@ def _factored(x: Tensor) -> tuple[Tensor, Tensor]:
     gram = x @ x.T
     diagonal = gram.diagonal().mean()
     ridge = torch.where(diagonal > 0, _EPSILON * diagonal, 1.0)
-    factor = torch.linalg.cholesky(gram + ridge * torch.eye(len(x), dtype=x.dtype, device=x.device))
+    positive = gram + ridge * torch.eye(len(x), dtype=x.dtype, device=x.device)
+    factor, failed = torch.linalg.cholesky_ex(positive)
+    # As of other layers, what is made of weights that are not finite is not finite: training says so.
+    factor = torch.where(failed == 0, factor, torch.nan)
     return torch.linalg.solve_triangular(factor, x, upper=False), factor
 
 

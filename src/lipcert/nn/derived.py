@@ -19,6 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from lipcert.bounds import Rule
 from lipcert.precision import full_precision
+from lipcert.transforms import outside_transforms
 
 L = TypeVar("L", nn.Linear, nn.Conv2d)
 T = TypeVar("T")
@@ -78,8 +79,9 @@ class Derived(nn.Module):
     @_not_compiled
     def _settled(self) -> tuple[Tensor, ...]:
         sources = self._sources()
-        if self._kept is None or not self._kept.state.is_of(sources):
-            self._kept = _Kept(_State(sources), self._in_double(sources))
+        with outside_transforms(sources):
+            if self._kept is None or not self._kept.state.is_of(sources):
+                self._kept = _Kept(_State(sources), self._in_double(sources))
         return self._kept.weights
 
     @_not_compiled
@@ -87,9 +89,10 @@ class Derived(nn.Module):
     def _follow_changes(self) -> None:
         """Once for all calls with the same parameters: all pieces of a batch shall have the same weights."""
         parameters = [source for source in self._sources() if isinstance(source, nn.Parameter)]
-        if self._followed is None or not self._followed.is_of(parameters):
-            self.follow()
-            self._followed = _State(parameters)
+        with outside_transforms(self._sources()):
+            if self._followed is None or not self._followed.is_of(parameters):
+                self.follow()
+                self._followed = _State(parameters)
 
     @torch.inference_mode(False)
     @torch.no_grad()

@@ -37,7 +37,7 @@ class L2NormPool2d(nn.Module):
         """(B, C, H/k, W/k)."""
         k = self.kernel_size
         if k is None:
-            if x[0, 0].numel() > _LARGEST_IMAGE:
+            if x.shape[-2:].numel() > _LARGEST_IMAGE:
                 raise InputError(f"L2NormPool2d: expected an image of at most {_LARGEST_IMAGE} pixels")
             whole: Tensor = torch.linalg.vector_norm(x, dim=(-2, -1), keepdim=True)
             return whole

@@ -110,7 +110,7 @@ def _mixed(x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def nearest_orthogonal(matrix: Tensor) -> Tensor:
-    """The polar factor.
+    """The polar factor; not a number where the matrix is not finite.
 
     Example:
         >>> nearest_orthogonal(torch.tensor([[0.0, 2.0], [-3.0, 0.0]]))
@@ -119,6 +119,8 @@ def nearest_orthogonal(matrix: Tensor) -> Tensor:
     """
     if matrix.is_meta:
         return matrix
+    if not torch.isfinite(matrix).all():
+        return torch.full_like(matrix, torch.nan)
     left, _, right = torch.linalg.svd(matrix)
     found: Tensor = left @ right
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
@@ -43,7 +42,10 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Annotations as types; those a dataclass inherits are read where they were written."""
     if not isinstance(function, type):
         return get_type_hints(function)
-    return get_type_hints(function if is_dataclass(function) else function.__init__)  # type: ignore[misc]
+    maker = next(kind for kind in function.__mro__ if "__init__" in vars(kind))
+    made = vars(maker).get("__dataclass_params__")
+    generated = made is not None and made.init
+    return get_type_hints(function if generated else function.__init__)  # type: ignore[misc]
 
 
 def first_error(error: ValidationError) -> str:

@@ -85,6 +85,7 @@ class Reproduction:
     draw: Draw
     budgets: Mapping[str, Reduction] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
+    shown: tuple[str, ...] = ()  # keys of recipes without whose values nothing can be drawn
 
     def at(self, budget: str | None) -> Reduction:
         """What a budget leaves out."""
@@ -102,11 +103,19 @@ class Reproduction:
         """Every variant with every seed; further settings are for all of them."""
         reduction = self.at(budget)
         variants = self.variants if reduction.variants is None else reduction.variants
+        self._refuse_fixed(settings, variants)
         chosen = [(variant, seed) for variant in variants for seed in seeds or reduction.seeds]
         return [
             (variant, _trial(variant, output, budget, [*reduction.settings, *settings], seed))
             for variant, seed in chosen
         ]
+
+    def _refuse_fixed(self, settings: Sequence[str], variants: Sequence[Variant]) -> None:
+        """What makes the difference between the trainings is not for all of them."""
+        fixed = {_key(setting) for variant in variants for setting in variant.settings} | set(self.shown)
+        for key in map(_key, settings):
+            if any(f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.") for other in fixed):
+                raise InputError(f"--set {key}: {self.name} sets it itself; `lipcert sweep` varies anything")
 
     def cost(self, budget: str) -> str:
         """How many trainings of how many epochs, and how long that took somewhere."""
@@ -117,6 +126,10 @@ class Reproduction:
         span = f"{epochs[0]}" if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"
         count = len(variants) * len(reduction.seeds)
         return f"{count} × {span} epochs" + (f", {reduction.cost}" if reduction.cost else "")
+
+
+def _key(setting: str) -> str:
+    return setting.partition("=")[0]
 
 
 def _trial(variant: Variant, output: Path, budget: str | None, settings: Sequence[str], seed: int) -> Trial:

@@ -106,6 +106,7 @@ GRID = Reproduction(
         "cpu": Reduction(("train.threads=1",), seeds=(1, 2), cost="91 min on 2 cores"),
         "smoke": Reduction(variants=_cells(("cll", "emma"), ("plain", "bro"))),
     },
+    shown=("certify.splits", "certify.radii"),
 )
 
 REPRODUCTIONS = (GRID,)

@@ -42,7 +42,10 @@ class Single:
             with self._no_sync_before_the_last(i):
                 self._backward(piece, loss, batch, first=i == 0)
         if plan.clip is not None:
-            self._fabric.clip_gradients(self._forward, self._optimizer, max_norm=plan.clip)
+            # What is not finite shows in the loss, which says at which step.
+            self._fabric.clip_gradients(
+                self._forward, self._optimizer, max_norm=plan.clip, error_if_nonfinite=False
+            )
         self._optimizer.step()
         if it.average is not None:
             it.average.update(it.step)
