@@ -23,7 +23,7 @@ from results import write_table
 
 SEEDS = (1, 2)
 RECIPE = "cifar10-lipnext"
-SMALL = ("model.width=64", "model.depth=4", "model.patch=4", "train.epochs=3")
+SMALL = ("model.width=64", "model.depth=4", "model.patch=4", "model.pool=null", "train.epochs=3")
 EXAMPLE = {"num_classes": 3, "input_shape": (1, 8, 8), "width": 6, "depth": 2}
 
 
