@@ -111,8 +111,9 @@ class Certifier:
         self._layout = (
             torch.channels_last if known and len(self.input_shape) == 3 else torch.contiguous_format
         )
-        # For where rounding is ignored.
-        self._overwrites = program.overwrites
+        # For where rounding is ignored; layers may have others inside.
+        inside = any(getattr(module, "inplace", False) for module in model.modules())
+        self._overwrites = program.overwrites or inside
         self._rounded_pairs = self.pairs.to(next(model.parameters(), self.pairs).dtype)
         apart = self._rounded_pairs[~torch.eye(self.classes, dtype=torch.bool)]
         self._distinct = bool(((apart > 0) & (apart < torch.inf)).all())
