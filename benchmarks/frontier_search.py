@@ -90,6 +90,8 @@ LONG = Stage(
         "plain, crop 2": Candidate(GRID, (*PLAIN, cropped(2))),
         "linear residuals, batches of 256": Candidate(GRID, (*RESIDUAL, *LARGE)),
         "plain": Candidate(GRID, PLAIN),
+        "plain, half as wide again, crop 2": Candidate(GRID, ("model.width=1.5", cropped(2))),
+        "4C3F": Candidate(FAST),
     },
 )
 
