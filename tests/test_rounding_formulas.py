@@ -15,10 +15,12 @@ import lipcert.bounds.fourier as fourier
 from lipcert.bounds.contract import sample_norm
 from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import prove
-from lipcert.bounds.rounding import TINY, TINY32, U, gamma
-from lipcert.bounds.rules.linear import dot_roundoff
+from lipcert.bounds.rounding import SAFETY, TINY, TINY32, U, gamma
+from lipcert.bounds.rules.linear import LinearRule, dot_roundoff
 from lipcert.bounds.strips import Strip, strip_norm_upper
+from lipcert.certificate import Certifier
 from lipcert.evaluation import FLOAT32, LARGEST32, Deployed, Evaluation, _deployed, evaluate
+from lipcert.growth import Growth, growths
 from lipcert.head import Head
 
 
@@ -51,6 +53,60 @@ def test_a_dense_layer_counts_weights_and_biases(part: str) -> None:
     x = torch.tensor([[1.0, -1.0, 2.0]]).double()
     size = 4e6 if part == "weight" else 1e6
     there(evaluate(program, prove(program), x, float32=False).error, gamma(4) * size * math.sqrt(2))
+
+
+@pytest.mark.parametrize("part", ["weight", "bias"])
+def test_the_length_of_an_input_counts_weights_and_biases(part: str) -> None:
+    layer = nn.Linear(3, 2).double()
+    for name, parameter in layer.named_parameters():
+        nn.init.constant_(parameter, -1e6 if name == part else 1e-6)
+    program = trace(nn.Sequential(layer), (3,))
+    (growth,) = growths(program, prove(program))
+    assert growth is not None
+    x = torch.tensor([[1.0, -2.0, 2.0]]).double()
+    # ‖|W|‖ is √6 of its entries; m + 2 units instead of γ of m + 1.
+    there(growth(x), 5 * U * 3 * 1e6 * math.sqrt(6) if part == "weight" else gamma(4) * 1e6 * math.sqrt(2))
+    found = evaluate(program, prove(program), x, float32=False, growths=[growth]).error
+    assert torch.equal(found, SAFETY * growth(x))
+
+
+def test_layers_are_looked_at_where_the_length_of_their_input_says_too_little() -> None:
+    program = trace(nn.Sequential(nn.Linear(2, 2).double()), (2,))
+    bound = prove(program)
+    for upper, is_known in ((bound.value, True), (1e-9, False)):  # roundings of 1e-15 are much beside that
+        (growth,) = growths(program, replace(bound, layers=(replace(bound.layers[0], upper=upper),)))
+        assert (growth is not None) is is_known
+
+
+def test_a_rule_without_a_gain_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(LinearRule, "roundoff_gain")
+    program = trace(nn.Sequential(nn.Linear(2, 2).double()), (2,))
+    bound, x = prove(program), torch.randn(3, 2).double()
+    assert growths(program, bound) == [None]
+    found, looked = (evaluate(program, bound, x, False, growths=g) for g in (growths(program, bound), ()))
+    assert torch.equal(found.error, looked.error)
+
+
+def test_a_rule_for_certificates_that_ignore_rounding_needs_no_rounding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("roundoff", "roundoff_gain"):
+        monkeypatch.delattr(LinearRule, name)
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2))
+    assert float(Certifier(model, (2,))(torch.ones(1, 2), rounding="ignored").radius) >= 0
+
+
+def test_squares_of_weights_that_underflow_bound_nothing() -> None:
+    layer = nn.Linear(300, 300, bias=False).double()
+    nn.init.constant_(layer.weight, 1.5e-162)
+    program = trace(nn.Sequential(layer), (300,))
+    assert growths(program, prove(program)) == [None]
+
+
+def test_roundings_of_what_may_have_overflowed_are_infinite() -> None:
+    x = torch.tensor([[1e150], [1e100]], dtype=torch.float64)
+    assert Growth(still=0.0, slope=1e130)(x).isinf().tolist() == [True, False]
+    assert Growth(still=0.0, slope=1.0)(x.fill_(torch.nan)).isinf().all()
 
 
 def test_the_error_of_a_layer_is_carried_by_the_next() -> None:

@@ -27,6 +27,7 @@ ORDER = [
     "losses",
     "models",
     "data",
+    "growth",
     "evaluation",
     "local_bound",
     "head",

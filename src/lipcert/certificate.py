@@ -26,6 +26,7 @@ from lipcert.bounds.rounding import U
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
 from lipcert.evaluation import Evaluation, evaluate, joined, plain
 from lipcert.frozen import fingerprint, frozen_copy
+from lipcert.growth import growths
 from lipcert.head import Head
 from lipcert.local_bound import local_bound
 from lipcert.precision import refuse_reduced_precision
@@ -101,6 +102,7 @@ class Certifier:
         # One process proves, so that all certify with the same bits.
         proof = prove(self.features, effort) if shard.index == 0 else None
         self.bound: Bound = shard.first(proof)
+        self.growths = growths(self.features, self.bound)
         self.pairs = _product_up(self.head.spread, self.bound.value)  # (N, N) proved K_ij
         # Convolutions in float64 are products with patches written out: a few images fill a cache. Rounding
         # looks at all weights once a piece, so many of them want larger pieces.
@@ -202,7 +204,7 @@ class Certifier:
             features = torch.cat([plain(self.features, piece) for piece in pieces])
             return Evaluation(features, x.new_zeros(len(x)))
         float32 = rounding == "float32"
-        return joined([evaluate(self.features, self.bound, piece, float32) for piece in pieces])
+        return joined([evaluate(self.features, self.bound, p, float32, growths=self.growths) for p in pieces])
 
     def _batch(
         self, rounding: Rounding, balls: tuple[float, ...], x: Tensor

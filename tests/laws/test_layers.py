@@ -11,8 +11,13 @@ from torch import Tensor, nn
 import lipcert.nn  # noqa: F401  registers lipcert's own layers
 from lipcert.bounds import upper
 from lipcert.bounds.contract import RULES, rule_of
+from lipcert.bounds.graph import trace
+from lipcert.bounds.proof import prove
 from lipcert.bounds.rounding import U
+from lipcert.certificate import Certifier
 from lipcert.errors import InputError
+from lipcert.export.certified_graph import CertifiedGraph
+from lipcert.growth import growths
 from lipcert.nn.derived import Derived
 
 EXAMPLES = {
@@ -33,6 +38,10 @@ def make(name: str, dtype: torch.dtype = torch.float64) -> tuple[nn.Module, tupl
     torch.manual_seed(1)
     module, shape = EXAMPLES[name]()
     return module.to(dtype).eval(), shape
+
+
+BUILT = [name for name in sorted(EXAMPLES) if isinstance(make(name)[0], Derived)]
+every_built_layer = pytest.mark.parametrize("name", BUILT)
 
 
 def proved(module: nn.Module, shape: tuple[int, ...]) -> float:
@@ -154,6 +163,35 @@ def test_roundings_grow_no_faster_than_their_gain(name: str) -> None:
 
 
 @every_layer
+@torch.no_grad()
+def test_the_length_of_an_input_bounds_its_roundings(name: str) -> None:
+    module, shape = make(name)
+    program = trace(nn.Sequential(module), shape)
+    (growth,) = growths(program, prove(program))
+    rule = rule_of(module)
+    if growth is None:  # exact
+        assert rule.roundoff_gain(module) == 0
+        return
+    for size in (0.0, 1e-3, 1.0, 1e3):
+        x = size * torch.randn(256, *shape, dtype=torch.float64)
+        assert (rule.roundoff(module, [x], module(x)) <= growth(x)).all()
+
+
+@every_built_layer
+@torch.no_grad()
+def test_so_does_it_in_an_exported_graph(name: str) -> None:
+    """There layers compute in other ways."""
+    module, shape = make(name)
+    outputs = module(torch.zeros(1, *shape, dtype=torch.float64)).numel()
+    model = nn.Sequential(module, nn.Flatten(), nn.Linear(outputs, 2)).double().eval()
+    graph = CertifiedGraph(Certifier(model, shape))
+    step, growth = graph._program.steps[0], graph._growths[0]
+    x = torch.randn(64, *shape, dtype=torch.float64)
+    assert growth is not None
+    assert (step.rule.roundoff(step.module, [x], step.module(x)) <= growth(x)).all()
+
+
+@every_layer
 def test_it_runs_on_the_meta_device(name: str) -> None:
     module, shape = make(name, torch.float32)
     module = module.to("meta")
@@ -190,10 +228,6 @@ def test_joins_add_up(name: str) -> None:
     error = norms(module(*inputs).double() - module(*[i.double() for i in inputs]))
     bound = rule.roundoff(module, [i.double() for i in inputs], module(*[i.double() for i in inputs]))
     assert (error <= bound * (2.0**-24 / U)).all()
-
-
-BUILT = [name for name in sorted(EXAMPLES) if isinstance(make(name)[0], Derived)]
-every_built_layer = pytest.mark.parametrize("name", BUILT)
 
 
 @every_built_layer

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import lipcert
@@ -31,7 +32,7 @@ from lipcert.nn import (
 )
 from lipcert.nn.derived import Derived
 from lipcert.nn.sandwich import cayley
-from lipcert.nn.soc import series_upper, squared_series, unfoldings
+from lipcert.nn.soc import series_roundings, series_upper, squared_series, unfoldings
 
 
 def jacobian(module: nn.Module, shape: tuple[int, ...]) -> Tensor:
@@ -95,6 +96,39 @@ def test_the_series_is_bounded(norm: float, terms: int) -> None:
 
 def test_a_large_norm_of_soc_has_no_finite_bound() -> None:
     assert series_upper(1e3, terms=12) == math.inf
+
+
+@pytest.mark.parametrize("kernel_size", [1, 3, 5])
+@pytest.mark.parametrize("factor", [1.0, 20.0])
+def test_nothing_on_the_way_through_the_series_is_larger_than_its_roundings_say(
+    kernel_size: int, factor: float
+) -> None:
+    layer = SOCConv2d(6, 6, kernel_size, terms=(5, 8)).double().eval()
+    (kernels,) = layer.weights()
+    layer.weights = lambda: (factor * kernels,)  # type: ignore[method-assign]
+    kernels = factor * kernels
+    norm, absolute = layer.norms()
+    conv = nn.Conv2d(6, 6, kernel_size, padding=kernel_size // 2, bias=False).double()
+    for weight, claimed in ((kernels, norm), (kernels.abs(), absolute)):
+        conv.weight.data = weight
+        assert float(singular_values(conv, (6, 7, 7))[0].detach()) <= claimed
+    x = torch.randn(50, 6, 7, 7, dtype=torch.float64)
+    lengths, units = x.flatten(1).norm(dim=1), series_roundings(norm, absolute, layer.terms, products=62)
+    total = x
+    for j in range(layer.terms, 0, -1):
+        sums = x.abs() + F.conv2d(total.abs(), kernels.abs(), padding=kernel_size // 2) / j
+        assert (sums.flatten(1).norm(dim=1) <= units * lengths).all()
+        total = x + F.conv2d(total, kernels, padding=kernel_size // 2) / j
+    assert (total.flatten(1).norm(dim=1) <= units * lengths).all()
+
+
+def test_roundings_of_a_series_that_are_counted_one_by_one() -> None:
+    """Two terms: t = x + Ax/2, then x + At; with ‖A‖ = 3 and ‖|A|‖ = 5, and hardly any unit."""
+    first, second = 1 + 5 / 2, 1 + 5 * (1 + 3 / 2)
+    result = 1 + 3 * (1 + 3 / 2)
+    assert series_roundings(3.0, 5.0, 2, 0) == pytest.approx(3 * first + second + result + 1)
+    # float32 sees t rounded, which |A| multiplies: 2^-23 a product more.
+    assert series_roundings(3.0, 5.0, 2, 2**23) == pytest.approx(2 * (8 * first + second) + result + 1)
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (6, 3), (1, 4)])

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from lipcert import InputError, UnknownBoundError, upper
-from lipcert.nn import Normalised
+from lipcert.certificate import Certifier
+from lipcert.nn import Normalised, Standardise
 from tests.bounds.test_convolution import dense
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.25, 0.5, 0.1)
@@ -58,3 +59,23 @@ def test_a_damaged_std_is_refused() -> None:
     model.std[1] = -0.5
     with pytest.raises(InputError, match="std"):
         upper(model, (3, 5, 5))
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (Standardise((0.0, 0.0, 0.0), 1.0), (1, 1, 1)),
+        (Standardise((0.0, 0.0, 0.0), 1.0), (3, 1)),
+        (Standardise((0.0,), 1.0), (4,)),
+        (Normalised(nn.Conv2d(3, 3, 1), MEAN, STD), (1, 1, 1)),
+    ],
+)
+def test_a_channel_that_would_be_repeated_is_refused(layer: nn.Module, shape: tuple[int, ...]) -> None:
+    """Three copies of a channel are √3 times as far apart, which no constant counts."""
+    with pytest.raises((InputError, UnknownBoundError), match="channels"):
+        Certifier(nn.Sequential(layer, nn.Flatten(), nn.Linear(3, 2)), shape)
+
+
+def test_one_mean_stands_for_all_channels() -> None:
+    x = torch.rand(2, 3, 4, 4)
+    torch.testing.assert_close(Standardise((0.5,), 2.0)(x), (x - 0.5) / 2)

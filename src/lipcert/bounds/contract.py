@@ -5,8 +5,8 @@ A rule answers four questions about one module on inputs of a known shape:
 - `estimate`: its Lipschitz constant for training, differentiable, possibly a little low;
 - `upper`: its Lipschitz constant, proved;
 - `join`: how the constants of several inputs combine (one input: they just pass);
-- `roundoff`: how far its float64 output may lie from the exact output at the same input (and, for float32
-  certificates, `roundoff_gain`: how fast that grows with the input).
+- `roundoff`: how far its float64 output may lie from the exact output at the same input (and `roundoff_gain`:
+  how fast that grows with the input, which float32 certificates need and float64 ones are faster with).
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from lipcert.bounds.contract import Rule
 from lipcert.bounds.graph import Program, Step
 from lipcert.certificate import Certifier
 from lipcert.evaluation import DOUBLE, SINGLE, evaluate
+from lipcert.growth import growths
 from lipcert.head import Head
 from lipcert.nn.derived import Derived
 
@@ -62,6 +63,8 @@ class CertifiedGraph(nn.Module):
         self._float32, self._own = float32, SINGLE if float32 else DOUBLE
         self._program, self._head = _copied(prover.features, prover.head, float32)
         self._bound = prover.bound
+        # Not the certifier's own: a graph has products with matrices where layers have FFTs.
+        self._growths = [] if float32 else growths(self._program, self._bound)
         self.register_buffer("_pairs", _narrowed(prover.pairs, float32))
         # Registered, so that tracing finds their tensors.
         self.layers = nn.ModuleList([step.module for step in self._program.steps])
@@ -73,7 +76,7 @@ class CertifiedGraph(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Logits (B, N), class (B,), −1 where a logit is not finite, and certified radius (B,)."""
         own, head = self._own, self._head
-        at_x = evaluate(self._program, self._bound, x, self._float32, own)
+        at_x = evaluate(self._program, self._bound, x, self._float32, own, self._growths)
         logits = head(at_x.features)
         top = logits.argmax(dim=1)
         margin, constants = head.margin(logits, top), self.get_buffer("_pairs")[top]

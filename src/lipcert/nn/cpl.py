@@ -17,10 +17,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds import LinearMap, Proof, rule
-from lipcert.bounds.cholesky import spectral_norm_upper
 from lipcert.bounds.convolution import any_size_upper
 from lipcert.bounds.linear_map import first_vector
 from lipcert.bounds.memory import remembered
+from lipcert.bounds.rules.linear import dense_upper
 from lipcert.nn.potential import PotentialConv2d, PotentialLinear, PotentialRule
 
 # Products with WWᵀ a training step, and before the first.
@@ -89,7 +89,7 @@ def proved_norm(weight: Tensor) -> Tensor:
     if weight.is_meta:
         return weight.new_empty(())
     if weight.ndim == 2:
-        proof = remembered(weight, "dense", lambda: Proof(spectral_norm_upper(weight), "cholesky"))
+        proof = dense_upper(weight)
     else:
         proof = remembered(weight, "any size", lambda: Proof(any_size_upper(weight), "fourier"))
     return weight.new_tensor(proof.value)

@@ -21,6 +21,7 @@ from lipcert.bounds.geometry import Geometry
 from lipcert.bounds.rounding import SAFETY, U, sum_up
 from lipcert.bounds.rules.convolution import ConvRule, most_copies, row_times_column
 from lipcert.errors import InputError, UnknownBoundError
+from lipcert.nn.standardise import require_channels_of
 from lipcert.types import Shape
 
 
@@ -43,6 +44,7 @@ class Normalised(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The layer on normalised inputs."""
+        require_channels_of(self.mean, x)
         out: Tensor = self.layer((x - self.mean) / self.std)
         return out
 

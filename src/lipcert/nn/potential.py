@@ -18,13 +18,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds import Proof
-from lipcert.bounds.cholesky import nu, spectral_norm_upper
+from lipcert.bounds.cholesky import nu
 from lipcert.bounds.contract import plain_type, sample_norm
 from lipcert.bounds.convolution import convolution_upper
 from lipcert.bounds.geometry import Geometry
-from lipcert.bounds.memory import remembered
 from lipcert.bounds.rounding import SAFETY, U, gamma, mul_up, sum_up, up
 from lipcert.bounds.rules.convolution import row_times_column
+from lipcert.bounds.rules.linear import dense_upper
 from lipcert.errors import InputError
 from lipcert.nn.blocks import Residual
 from lipcert.nn.convolutional import square_side
@@ -169,7 +169,7 @@ class PotentialRule(Built):
     def _norm(self, module: Any, scaled: Tensor, shape: Shape, effort: str) -> Proof:
         if isinstance(module, PotentialConv2d):
             return convolution_upper(scaled, module.geometry(shape), effort)
-        return remembered(scaled, "dense", lambda: Proof(spectral_norm_upper(scaled), "cholesky"))
+        return dense_upper(scaled)
 
     def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         r"""γ‖|W|ᵀλ(|W||x| + |b| + 2|σ| + 16) + |x| + |y|‖, the 16 for activations that round.

@@ -22,10 +22,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds import Proof, rule
-from lipcert.bounds.cholesky import nu, spectral_norm_upper
+from lipcert.bounds.cholesky import nu
 from lipcert.bounds.contract import Channelwise, sample_norm
-from lipcert.bounds.memory import remembered
 from lipcert.bounds.rounding import SAFETY, gamma, mul_up
+from lipcert.bounds.rules.linear import dense_upper
 from lipcert.errors import InputError
 from lipcert.nn.derived import Built, Derived
 from lipcert.types import Shape
@@ -139,7 +139,7 @@ class ShiftMixRule(Built):
 
     def upper(self, module: ShiftMix, shape: Shape, effort: str) -> Proof:
         """1, but for rounding."""
-        first, second = (_dense_upper(weight) for weight in module.weights())
+        first, second = (dense_upper(weight) for weight in module.weights())
         return Proof(mul_up(first.value, second.value), first.prover)
 
     def roundoff(self, module: ShiftMix, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
@@ -159,11 +159,6 @@ class ShiftMixRule(Built):
     def products(self, module: ShiftMix) -> int:
         """Those of both matrices, and the sums before them."""
         return 2 * module.channels + 12
-
-
-def _dense_upper(weight: Tensor) -> Proof:
-    exact = weight.detach().to("cpu", torch.float64)
-    return remembered(exact, "dense", lambda: Proof(spectral_norm_upper(exact), "cholesky"))
 
 
 class PartialAbs(nn.Module):

@@ -12,9 +12,12 @@ eigenvalues are iθ with |θ| ≤ ‖A‖, and the layer's norm is the largest |
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 
 import torch
 import torch.nn.functional as F
@@ -25,8 +28,9 @@ from lipcert.bounds.contract import sample_norm
 from lipcert.bounds.convolution import convolution_upper
 from lipcert.bounds.geometry import Geometry
 from lipcert.bounds.linear_map import first_vector, unit
-from lipcert.bounds.rounding import SAFETY, gamma, sqrt_up, up
+from lipcert.bounds.rounding import SAFETY, U, gamma, sqrt_up, up
 from lipcert.bounds.rules.convolution import row_times_column
+from lipcert.bounds.rules.linear import dense_upper
 from lipcert.errors import InputError
 from lipcert.nn.convolutional import space_to_depth, square_side
 from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
@@ -57,6 +61,7 @@ class SOCConv2d(Derived):
 
     sources = ("raw", "vectors")
     vectors: Tensor
+    _norms: _Norms | None = None  # the last ones that were asked for
 
     def __init__(
         self,
@@ -117,7 +122,7 @@ class SOCConv2d(Derived):
     def forward(self, x: Tensor) -> Tensor:
         """(B, out, H/stride, W/stride)."""
         (kernels,) = self.weights()
-        y = self.exponential(self.widened(x), kernels)[:, : self.out_channels]
+        y = self.exponential(self.widened(x), kernels)
         return y if self.bias is None else y + self.bias[:, None, None]
 
     def widened(self, x: Tensor) -> Tensor:
@@ -126,16 +131,44 @@ class SOCConv2d(Derived):
         return F.pad(x, (0, 0, 0, 0, 0, self.inner - x.shape[1]))
 
     def exponential(self, x: Tensor, kernels: Tensor) -> Tensor:
-        """Σ A^j x/j! = x + A(x + A(x + …)/2)/1"""
-        total = x
-        for j in range(self.terms, 0, -1):
+        """Σ A^j x/j! = x + A(x + A(x + …)/2)/1, of the channels that are kept."""
+        total, kept = x, slice(self.out_channels)
+        for j in range(self.terms, 1, -1):
             total = torch.add(x, F.conv2d(total, kernels, padding=self.kernel_size // 2), alpha=1 / j)
-        return total
+        return x[:, kept] + F.conv2d(total, kernels[kept], padding=self.kernel_size // 2)
+
+    def norms(self) -> tuple[float, float]:
+        """‖A‖ and ‖|A|‖ on images of any size, proved, for the rounding of the series."""
+        (kernels,) = self.weights()
+        if self._norms is None or not (self.is_fixed or self._norms.of is kernels):
+            self._norms = _Norms.proved(kernels)
+        return self._norms.norm, self._norms.absolute
+
+    def fix(self) -> None:
+        """With the norms."""
+        self.norms()
+        super().fix()
 
     def extra_repr(self) -> str:
         """Shown by print."""
         channels = f"{self.in_channels}, {self.out_channels}"
         return f"{channels}, kernel_size={self.kernel_size}, stride={self.stride}, terms={self._terms}"
+
+
+@dataclass(frozen=True)
+class _Norms:
+    """Of the kernels of A: ‖A‖ and ‖|A|‖ from above."""
+
+    of: Tensor
+    norm: float
+    absolute: float
+
+    @classmethod
+    def proved(cls, kernels: Tensor) -> _Norms:
+        """‖A‖ by the quicker one of its unfoldings."""
+        exact = kernels.detach().to("cpu", torch.float64)
+        absolute = SAFETY * math.sqrt(row_times_column(exact, 1))
+        return cls(kernels, SAFETY * kernels.shape[-1] * dense_upper(exact.flatten(1)).value, absolute)
 
 
 class SOCLinear(DerivedLinear):
@@ -259,22 +292,58 @@ class SOCRule(Built):
         return Proof(series_upper(proof.value, module.terms), proof.prover)
 
     def roundoff(self, module: SOCConv2d, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """γ‖Σ |A|^j |x|/j!‖, for all roundings on the way to any term, and the bias."""
+        """By norms: what the series loses, and the bias."""
         (x,) = inputs
-        (kernels,) = module.weights()
-        size = module.exponential(module.widened(x.abs()), kernels.abs())
         bias = 0.0 if module.bias is None else torch.linalg.vector_norm(module.bias) * _pixels(output)
-        return SAFETY * gamma(self.products(module)) * (sample_norm(size) + bias)
+        return SAFETY * gamma(_products(module)) * (_series(module) * sample_norm(x) + bias)
 
     def roundoff_gain(self, module: SOCConv2d) -> float:
-        """Σ ‖|A|‖^j/j! ≤ e^‖|A|‖."""
-        (kernels,) = module.weights()
-        growth = math.exp(min(math.sqrt(row_times_column(kernels, 1)), 700.0))
-        return SAFETY * SAFETY * (self.products(module) + 1) * growth
+        """Of the series."""
+        return SAFETY * SAFETY * gamma(_products(module)) / U * _series(module)
 
     def products(self, module: SOCConv2d) -> int:
         """Of all terms, with their divisions and sums."""
-        return module.terms * (module.inner * module.kernel_size**2 + 4) + 4
+        return module.terms * _products(module)
+
+    def float32_underflow(self, module: SOCConv2d) -> float:
+        """Of every term, carried to the end, in channels that may be left out there."""
+        return module.inner * _series(module) * super().float32_underflow(module)
+
+
+def _products(module: SOCConv2d) -> int:
+    """In an entry of x + At/j, and some more for kept weights, for 1/j and for the bias."""
+    return module.inner * module.kernel_size**2 + 8
+
+
+def _series(module: SOCConv2d) -> float:
+    return series_roundings(*module.norms(), module.terms, _products(module))
+
+
+def series_roundings(norm: float, absolute: float, terms: int, products: int) -> float:
+    r"""In units of γ‖x‖: what is lost where x + At/j is evaluated for j = T, …, 1.
+
+    `norm` is ‖A‖ and `absolute` ‖|A|‖, from above. A step rounds by γ(‖x‖ + ‖|A|‖‖t‖/j) and carries what was
+    lost before by ‖A‖/i for every i < j; γ‖|A|‖ more, as t itself is rounded, with the γ of float32. Steps
+    count in full where they carry less, so that the whole is no less than the numbers any of them adds.
+    """
+    unit = products * 2.0**-23  # more than γ of float32
+    lengths = _lengths(norm, terms)
+    carried = _carried(norm + unit * absolute, terms)
+    steps = zip(carried, lengths[1:], range(1, terms + 1), strict=True)
+    lost = sum(by * (1 + absolute / j * length) for by, length, j in steps)
+    return lost * (1 + unit) + lengths[0] + 1  # and of what comes out, where the bias is added
+
+
+def _lengths(norm: float, terms: int) -> list[float]:
+    """‖t‖ for ‖x‖ = 1: of the result, and of what enters the steps with j = 1, …, T."""
+    steps = accumulate(range(terms, 0, -1), lambda t, j: 1 + norm / j * t, initial=1.0)
+    return list(steps)[::-1]
+
+
+def _carried(norm: float, terms: int) -> list[float]:
+    """By how much the steps i < j enlarge what was lost at j = 1, …, T; at least 1."""
+    factors = accumulate((norm / i for i in range(1, terms)), operator.mul, initial=1.0)
+    return [max(1.0, factor) for factor in factors]
 
 
 def _pixels(output: Tensor) -> float:

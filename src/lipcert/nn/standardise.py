@@ -35,11 +35,22 @@ class Standardise(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Same shape."""
+        require_channels_of(self.mean, x, alone=True)
         return (x - self.mean) / self.std
 
     def extra_repr(self) -> str:
         """Shown by print."""
         return f"mean={self.mean.flatten().tolist()}, std={self.std}"
+
+
+def require_channels_of(mean: Tensor, x: Tensor, alone: bool = False) -> None:
+    """Raise where subtracting would repeat the one channel of `x`, or the batch: that stretches distances.
+
+    A mean may stand alone for all channels where nothing else depends on their number.
+    """
+    expected = mean.shape[0]
+    if x.ndim < 3 or (x.shape[-3] != expected and not (alone and expected == 1)):
+        raise InputError(f"x: expected images of {expected} channels, got shape {tuple(x.shape)}")
 
 
 @rule(

@@ -49,8 +49,7 @@ class LinearRule(LinearMap[nn.Linear]):
 
     def upper(self, module: nn.Linear, shape: Shape, effort: str) -> Proof:
         """The exact prover, whatever the effort: it is quick for matrices that are stored."""
-        weight = module.weight
-        return remembered(weight, "dense", lambda: Proof(spectral_norm_upper(weight), "cholesky"))
+        return dense_upper(module.weight)
 
     def roundoff(self, module: nn.Linear, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """γ_{m+1} ‖|W||x| + |b|‖₂, in any order of summation, FMA or not."""
@@ -66,6 +65,11 @@ class LinearRule(LinearMap[nn.Linear]):
     def products(self, module: nn.Linear) -> int:
         """One an input."""
         return module.in_features
+
+
+def dense_upper(weight: Tensor) -> Proof:
+    """The norm of a matrix."""
+    return remembered(weight, "dense", lambda: Proof(spectral_norm_upper(weight), "cholesky"))
 
 
 def dot_gain(absolute: float, terms: int) -> float:

@@ -1,0 +1,58 @@
+"""Roundings of a layer from the length of its input alone, so that a certificate evaluates no layer twice.
+
+A rule's `roundoff` looks at every product: a second pass through the layer, with |W| and |x|. Its Lipschitz
+constant bounds it by what it is at 0 and the length of x, for the cost of a norm. In float64 the difference
+is far below what matters, and where it is not, layers are looked at. Docs: docs/proofs.md, theorem 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lipcert.bounds.contract import sample_norm
+from lipcert.bounds.graph import Program, Step
+from lipcert.bounds.proof import Bound
+from lipcert.bounds.rounding import SAFETY, TINY_ROOT, U
+
+# What roundings may be of an input's length, in constants of the layer.
+_COARSEST = 1e-9
+
+# Roundings beyond this may be those of numbers that overflowed on the way.
+_LARGEST = 2.0**900
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The float64 roundings of a layer: at most `still` + `slope`·‖x‖."""
+
+    still: float
+    slope: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Of every sample: (B,)."""
+        lost = SAFETY * (self.still + self.slope * sample_norm(x))
+        return torch.where(lost <= _LARGEST, lost, torch.inf)
+
+
+def growths(program: Program, bound: Bound) -> list[Growth | None]:
+    """Of every layer; None where its rule has to look at the input."""
+    return [_growth(step, layer.upper) for step, layer in zip(program.steps, bound.layers, strict=True)]
+
+
+@torch.no_grad()
+def _growth(step: Step, upper: float) -> Growth | None:
+    if len(step.inputs) != 1:  # sums and the like, whose roundings cost no more than norms
+        return None
+    zeros = torch.zeros(2, *step.input_shapes[0], dtype=torch.float64)
+    try:
+        still = float(step.rule.roundoff(step.module, [zeros], step.module.forward(zeros)).max())
+        slope = U * step.rule.roundoff_gain(step.module)
+    except NotImplementedError:  # of a rule for certificates that ignore rounding, or float32
+        return None
+    # Below TINY_ROOT squares of weights may have underflowed.
+    is_known = math.isfinite(still) and TINY_ROOT <= slope <= _COARSEST * upper
+    return Growth(still, slope) if is_known else None
