@@ -9,7 +9,6 @@ from typing import get_args
 
 import numpy as np
 import torch
-from sklearn.datasets import make_moons
 
 from lipcert.data.base import DATASETS, Dataset, Split
 from lipcert.errors import InputError
@@ -26,6 +25,8 @@ def moons(
     seed: int = 0,
 ) -> Dataset:
     """Two interleaved arcs in the plane; `train`, `val`, `test` are the numbers of points."""
+    from sklearn.datasets import make_moons  # takes a second to load, whatever data are wanted
+
     count = {"train": train, "val": val, "test": test}[split]
     if count < 2:
         raise InputError(f"{split}: expected at least 2 points, got {count}")
