@@ -1,9 +1,9 @@
 """The frontier run beside 4C3F with CLL, each as long as it: a plain 4C3F, and one with as many parameters.
 
 The frontier run is there with the ε of 4C3F as well, so that neither the network nor ε goes without a
-control. Steps are timed first, taking turns; the recipe says how many epochs the frontier
-run has, the others get as many as fit into the same time of one thread. `python benchmarks/frontier.py` trains what is missing, two at
-a time, certifies the test split with the exact prover, and writes results/frontier.json and
+control. Steps are timed first, taking turns; the recipe says how many epochs the frontier run has, the others
+get as many as fit into the same time of one thread. `python benchmarks/frontier.py` trains what is missing,
+two at a time, certifies the test split with the exact prover, and writes results/frontier.json and
 docs/images/frontier.png.
 """
 
