@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import lipcert.bounds.fourier as fourier
 from lipcert.bounds.contract import sample_norm
-from lipcert.bounds.graph import trace
+from lipcert.bounds.graph import Program, trace
 from lipcert.bounds.proof import prove
 from lipcert.bounds.rounding import SAFETY, TINY, TINY32, U, gamma
 from lipcert.bounds.rules.linear import LinearRule, dot_roundoff
@@ -44,12 +44,17 @@ def test_a_sum_of_products() -> None:
     assert float(dot_roundoff(torch.zeros(1, 2).double(), terms=9)) >= 2 * 10 * 2.0**-1074
 
 
-@pytest.mark.parametrize("part", ["weight", "bias"])
-def test_a_dense_layer_counts_weights_and_biases(part: str) -> None:
+def standing_out(part: str) -> Program:
+    """A dense layer whose weights, or biases, are large beside the others."""
     layer = nn.Linear(3, 2).double()
     for name, parameter in layer.named_parameters():
         nn.init.constant_(parameter, -1e6 if name == part else 1e-6)
-    program = trace(nn.Sequential(layer), (3,))
+    return trace(nn.Sequential(layer), (3,))
+
+
+@pytest.mark.parametrize("part", ["weight", "bias"])
+def test_a_dense_layer_counts_weights_and_biases(part: str) -> None:
+    program = standing_out(part)
     x = torch.tensor([[1.0, -1.0, 2.0]]).double()
     size = 4e6 if part == "weight" else 1e6
     there(evaluate(program, prove(program), x, float32=False).error, gamma(4) * size * math.sqrt(2))
@@ -57,10 +62,7 @@ def test_a_dense_layer_counts_weights_and_biases(part: str) -> None:
 
 @pytest.mark.parametrize("part", ["weight", "bias"])
 def test_the_length_of_an_input_counts_weights_and_biases(part: str) -> None:
-    layer = nn.Linear(3, 2).double()
-    for name, parameter in layer.named_parameters():
-        nn.init.constant_(parameter, -1e6 if name == part else 1e-6)
-    program = trace(nn.Sequential(layer), (3,))
+    program = standing_out(part)
     (growth,) = growths(program, prove(program))
     assert growth is not None
     x = torch.tensor([[1.0, -2.0, 2.0]]).double()

@@ -110,7 +110,7 @@ GRID = Reproduction(
     _cells(tuple(LOSSES), tuple(FAMILIES)),
     _draw,
     {
-        "cpu": Reduction(("train.threads=1",), seeds=(1, 2), cost="87 min on 2 cores"),
+        "cpu": Reduction(("train.threads=1",), seeds=(1, 2), cost="86 min on 2 cores"),
         "smoke": Reduction(variants=_cells(("cll", "emma"), ("plain", "bro"))),
     },
     shown=("certify.splits", "certify.radii"),
