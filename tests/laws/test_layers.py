@@ -6,13 +6,13 @@ import copy
 
 import pytest
 import torch
-from lipcert.bounds.growth import growths
 from torch import Tensor, nn
 
 import lipcert.nn  # noqa: F401  registers lipcert's own layers
 from lipcert.bounds import upper
 from lipcert.bounds.contract import RULES, rule_of
 from lipcert.bounds.graph import trace
+from lipcert.bounds.growth import growths
 from lipcert.bounds.proof import prove
 from lipcert.bounds.rounding import U
 from lipcert.certificate import Certifier

@@ -11,7 +11,7 @@ Along the program, with proved constants σ and the roundings of every layer:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -89,15 +89,15 @@ def joined(parts: Sequence[Evaluation]) -> Evaluation:
 
 def plain(program: Program, x: Tensor) -> Tensor:
     """The features, with no regard to rounding."""
-    return {program.source: x, **dict(values_of(program, x))}[program.result]
+    return values_of(program, x)[program.result]
 
 
-def values_of(program: Program, x: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield every step's name and value, with no regard to rounding."""
+def values_of(program: Program, x: Tensor) -> dict[str, Tensor]:
+    """Compute the value of every step, with no regard to rounding."""
     values = {program.source: x}
     for step in program.steps:
         values[step.name] = step.run([values[i] for i in step.inputs])
-        yield step.name, values[step.name]
+    return values
 
 
 def evaluate(
@@ -112,21 +112,6 @@ def evaluate(
 
     `growths` spare layers a second look. They are worth it in float64; what float32 loses is worth the look.
     """
-    start = Evaluation(x, x.new_zeros(x.shape[0]), None)
-    return {program.source: start, **dict(evaluations(program, bound, x, float32, own, growths))}[
-        program.result
-    ]
-
-
-def evaluations(
-    program: Program,
-    bound: Bound,
-    x: Tensor,
-    float32: bool,
-    own: Arithmetic = DOUBLE,
-    growths: Sequence[Growth | None] = (),
-) -> Iterator[tuple[str, Evaluation]]:
-    """Yield every step's name, its value and how far that may be off, as `evaluate` does."""
     zero = x.new_zeros(x.shape[0])
     start = Deployed(zero, zero, 1.0, zero + math.inf)
     done = {program.source: Evaluation(x, zero, start if float32 else None)}
@@ -147,7 +132,7 @@ def evaluations(
             own.safety * (layer.upper * error + own.unit * roundoff + own.underflow(step)),
             _deployed(step, layer.upper, roundoff, error, deployed, own.safety, growth) if float32 else None,
         )
-        yield step.name, done[step.name]
+    return done[program.result]
 
 
 def _deployed(

@@ -63,6 +63,7 @@ class Program:
     source: str
     result: str
     overwrites: bool = False  # whether the model itself works in place, perhaps on its input
+    traced: tuple[Step, ...] = ()  # `steps`, and those whose values never reach the result
 
     def split_head(self) -> tuple[Program, nn.Linear | None]:
         """The program before a final dense layer, and that layer; None where there is none."""
@@ -109,7 +110,7 @@ def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:
     if not isinstance(result, fx.Node) or result.name not in values:
         raise UnknownBoundError("model: expected one output tensor, made from the input")
     in_place = overwrites(nodes, steps)
-    return Program(_needed(steps, result.name), inputs[0].name, result.name, in_place)
+    return Program(_needed(steps, result.name), inputs[0].name, result.name, in_place, steps)
 
 
 def _needed(steps: Sequence[Step], result: str) -> tuple[Step, ...]:

@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.utils import parametrize
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from lipcert.errors import InputError, UnknownBoundError, reason
 
@@ -60,9 +62,18 @@ def refuse_global_hooks() -> None:
         raise UnknownBoundError("global forward hooks are registered, which may change what a model computes")
 
 
+def refuse_modes() -> None:
+    """Raise inside of modes that are not torch's own, which may replace any operation."""
+    functions = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
+    for mode in [*functions, *_get_current_dispatch_mode_stack()]:
+        if type(mode).__module__.partition(".")[0] != "torch":
+            raise UnknownBoundError(f"{type(mode).__name__} is active, a mode that may replace any operation")
+
+
 def refuse_tampering_anywhere(model: nn.Module) -> None:
     """Raise if any part of the model, or all of torch, runs something else than its forward."""
     refuse_global_hooks()
+    refuse_modes()
     try:
         modules = list(model.named_modules())
     except Exception as error:

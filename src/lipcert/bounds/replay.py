@@ -11,23 +11,25 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from lipcert.bounds.cholesky import nu
 from lipcert.bounds.contract import sample_norm
-from lipcert.bounds.evaluation import DOUBLE, LONGEST, SINGLE, Evaluation, evaluations, plain, values_of
+from lipcert.bounds.evaluation import DOUBLE, LONGEST, SINGLE, Evaluation, evaluate, plain, values_of
 from lipcert.bounds.graph import Program, checked_shape, trace
 from lipcert.bounds.growth import growths
 from lipcert.bounds.guards import without_randomness
 from lipcert.bounds.kernels import sums_products
+from lipcert.bounds.operations import first_difference, operations, weights_of
 from lipcert.bounds.proof import Bound, LayerBound
 from lipcert.bounds.rounding import SAFETY, sqrt_up
 from lipcert.bounds.snapshot import Snapshot, frozen_copy, settled_copy
-from lipcert.errors import DisagreementError, LipcertError, UnknownBoundError, reason
+from lipcert.errors import DisagreementError, LipcertError, StaleBoundError, UnknownBoundError, reason
 from lipcert.precision import full_products
 from lipcert.types import Shape
 
@@ -89,6 +91,7 @@ class Replay:
         tensors = [*followed.model.parameters(), *followed.model.buffers()]
         example = next((t for t in tensors if t.is_floating_point()), torch.zeros(()))
         self._dtype, self._device = example.dtype, example.device
+        self._probe, self._known = next(self._batches()), torch.zeros(0)
         self._is_sized = any(hasattr(module, "weights_on") for module in followed.model.modules())
         long = any(s.rule.products(s.module) > LONGEST for s in self._program.steps)
         self._is_bounded = self._dtype == torch.float64 or (self._dtype == torch.float32 and not long)
@@ -96,15 +99,22 @@ class Replay:
     def rehearse(self) -> Snapshot:
         """Compare on random batches, more than once; return the model as it was between two calls."""
         batches = list(self._batches())
-        self.outputs(self._own(batches[0]))  # layers settle what they keep
+        for model, x in ((self._model, self._own(batches[0])), (self._copy, batches[0])):
+            _called(model, x.clone(), torch.no_grad)  # layers settle what they keep
         before = Snapshot(self._model)
+        self._known = self._known_outputs()
         for x in batches:
             self.compare(x, _MODES)
         self._compare_alone(batches[1])
+        self._compare_operations(batches[1])
         changed = before.change_in(self._model)
         if changed is not None:
             raise UnknownBoundError(f"{changed}: calling the model changes it, so it is not one function")
         return before
+
+    @torch.no_grad()
+    def _known_outputs(self) -> Tensor:
+        return self._reference(self._own(self._probe).to("cpu", torch.float64), False).features
 
     def _batches(self) -> Iterator[Tensor]:
         generator = torch.Generator().manual_seed(0)
@@ -120,15 +130,32 @@ class Replay:
         if not bool(_within(alone, together.features, self._double_tolerance(together)).all()):
             raise UnknownBoundError("model: what it computes for a sample depends on the others of its batch")
 
+    @torch.no_grad()
+    def _compare_operations(self, x: Tensor) -> None:
+        """Raise unless the model executes the very operations of its traced layers."""
+        every = replace(self._program, steps=self._program.traced)
+        expected = operations(partial(values_of, every, x.clone()), weights_of(self._copy))
+        runs = [(self._copy, x)]
+        if not any(parametrize.is_parametrized(module) for module in self._model.modules()):
+            runs.append((self._model, self._own(x)))  # else it computes weights that the copy holds
+        for model, inputs in runs:
+            executed = operations(partial(model, inputs.clone()), weights_of(model))
+            other = first_difference(executed, expected)
+            if other is not None:
+                raise DisagreementError(
+                    f"model: forward {other}; call layers as they are, on all inputs alike"
+                )
+
     def compare(self, x: Tensor, modes: Sequence[Mode] = (torch.no_grad,), least: float = _LEAST) -> None:
         """Raise unless the model, as it is and as its float64 copy, does what its steps do on a batch.
 
         In its own precision a relative difference of `least` is put up with, whatever the rules allow.
         """
-        own = self._own(x)
+        own = self._probed(x)
         same = own.to("cpu", torch.float64)
         with torch.no_grad():
             reference = self._reference(same, self._dtype == torch.float32 and self._is_bounded)
+        self._recognise(reference.features, self._double_tolerance(reference))
         for mode in modes:
             if self._dtype in (torch.float32, torch.float64):
                 self._agree(self._model, own, reference, self._own_tolerance(reference, least), mode)
@@ -155,17 +182,29 @@ class Replay:
     @torch.no_grad()
     def compare_outputs(self, x: Tensor, outputs: Tensor) -> None:
         """Raise unless outputs that the model gave in its own precision are those of its steps, in part."""
-        some, given = self.part(self._own(x)), self.part(outputs)
-        features, tolerance = self._own_reference(some)
-        if not bool(_within(given, features, tolerance).all()):
+        some, given = self.part(x), self.part(outputs)
+        features, tolerance = self._own_reference(self._probed(some))
+        self._recognise(features, tolerance)
+        if not bool(_within(given, features[1:], tolerance[1:]).all()):
             self.compare(some)  # names the place
-            self._raise("model", given, features, tolerance)
+            self._raise("model", given, features[1:], tolerance[1:])
+
+    def _probed(self, x: Tensor) -> Tensor:
+        """A batch in the model's precision, behind the sample whose outputs are known since the proof."""
+        return torch.cat([self._own(self._probe), self._own(x)])
+
+    def _recognise(self, features: Tensor, tolerance: Tensor) -> None:
+        """Raise if the first sample's outputs are not those of the proof: then torch itself has changed."""
+        if not bool(_within(features[:1], self._known, tolerance[:1]).all()):
+            raise StaleBoundError(
+                "torch computes something else than at the proof: was one of its functions replaced?"
+            )
 
     def _own_reference(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the steps' outputs in the model's precision, and how far the model's may lie from them."""
         own = SINGLE if self._dtype == torch.float32 else DOUBLE
         try:
-            last = self._last(evaluations(self._own_program, self._bound, x, False, own, self.growths))
+            last = evaluate(self._own_program, self._bound, x, False, own, self.growths)
         except NotImplementedError:
             features = plain(self._own_program, x)
             return features, _relative(features, 1)
@@ -184,14 +223,10 @@ class Replay:
 
     def _reference(self, x: Tensor, float32: bool) -> Evaluation:
         try:
-            return self._last(evaluations(self._program, self._bound, x, float32, growths=self.growths))
+            return evaluate(self._program, self._bound, x, float32, growths=self.growths)
         except NotImplementedError:  # a rule without rounding bounds
             features = plain(self._program, x)
             return Evaluation(features, features.new_full((len(features),), torch.nan))
-
-    def _last(self, found: Iterator[tuple[str, Evaluation]]) -> Evaluation:
-        values = dict(found)
-        return values[self._program.result]
 
     def _double_tolerance(self, reference: Evaluation) -> Tensor:
         unknown = reference.error.isnan()
@@ -256,7 +291,7 @@ class Replay:
                 hooks.enter_context(module.register_forward_hook(note))
             _called(model, x.clone(), torch.no_grad)
         kind = 0 if x.dtype == torch.float64 else 1
-        values = dict(values_of(self._program, x.detach().to("cpu", torch.float64)))
+        values = values_of(self._program, x.detach().to("cpu", torch.float64))
         for step in self._program.steps:
             made = seen.get(names[step.path], []) if step.path in names else []
             if made and not _close(made.pop(0), values[step.name], kind):

@@ -52,6 +52,7 @@ def settled_copy(model: nn.Module) -> nn.Module:
             cast(Any, module).forget()  # what is certified is what runs from now on, whoever wrote to it
     refuse_unusual_tensors(model)
     copied = _copied(model)
+    _refuse_shared(model, copied)
     for module in list(copied.modules()):
         if getattr(module, "settles_in_evaluation", False):
             cast(Any, module).remember_precision()
@@ -65,6 +66,16 @@ def _copied(model: nn.Module) -> nn.Module:
         return copy.deepcopy(model)
     except Exception as error:  # the user's classes may say how they are copied
         raise UnknownBoundError(f"the model cannot be copied: {reason(error)}") from error
+
+
+def _refuse_shared(model: nn.Module, copied: nn.Module) -> None:
+    """Raise if a copy holds numbers of its original, which would then be converted with it."""
+    held = {t.data_ptr() for t in [*model.parameters(), *model.buffers()] if t.numel()}
+    for path, tensor in [*copied.named_parameters(), *copied.named_buffers()]:
+        if tensor.numel() and tensor.data_ptr() in held:
+            raise UnknownBoundError(
+                f"{path}: a copy of the model shares this tensor with it, so it is no copy"
+            )
 
 
 def frozen_copy(model: nn.Module) -> nn.Module:
