@@ -33,6 +33,7 @@ ORDER = [
     "head",
     "frozen",
     "certificate",
+    "statement",
     "certificate_file",
     "certified_samples",
     "attack",
