@@ -147,8 +147,8 @@ def certify_data(
     batches = torch.split(mine, _BATCH)
     console = Console(stderr=True)
     quiet = not console.is_terminal or len(batches) < 4 or shard.index > 0
-    shown = track(batches, "certifying", console=console, transient=True, disable=quiet)
-    parts = [prover(data.floats(batch), rounding, local=local) for batch in shown if len(batch)]
+    tracked = track(batches, "certifying", console=console, transient=True, disable=quiet)
+    parts = [prover(data.floats(batch), rounding, local=local) for batch in tracked if len(batch)]
 
     def column(name: str, kind: torch.dtype) -> Tensor:
         own = torch.cat([torch.zeros(0, dtype=kind), *(getattr(part, name) for part in parts)])

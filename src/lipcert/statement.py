@@ -9,7 +9,7 @@ import json
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
@@ -18,7 +18,7 @@ from lipcert.certificate import Rounding
 from lipcert.data.base import Split
 from lipcert.errors import InputError
 
-FORMAT: Final = 2
+FORMAT = 2
 
 # No certificate is longer: ten thousand layers take three megabytes.
 _LONGEST = 1 << 24  # bytes
@@ -114,7 +114,7 @@ class LossNumbers(_Strict):
 class Statement(_Strict):
     """Everything a certificate.json says. What a recipe is needed for may be absent, all of it."""
 
-    format: Literal[2]
+    format: int = Field(ge=FORMAT, le=FORMAT)
     environment: Environment
     model: Architecture
     model_sha256: Hash
@@ -154,8 +154,9 @@ def claimed(name: str, proved: float) -> float:
         >>> claimed("k_f", 2.2503658982615403), claimed("k_f", 1.0)
         (2.25036593, 1.0)
     """
-    above = Decimal(proved) if float(f"{proved:.8e}") == proved else Decimal(proved) * (1 + _ROOM)
-    found = float(_NINE_DIGITS.create_decimal(above)) if math.isfinite(proved) else proved
+    found = proved
+    if float(f"{proved:.8e}") != proved:
+        found = float(_NINE_DIGITS.create_decimal(Decimal(proved) * (1 + _ROOM)))
     if not math.isfinite(found):
         raise InputError(f"{name}: expected a finite constant to certify with, got {found}")
     return found

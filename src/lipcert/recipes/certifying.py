@@ -123,7 +123,9 @@ def _claimed_data(claim: Statement, split: Split, root: str | None) -> Dataset:
             arguments |= {key: root for key in ("root", "path") if key in known}
         return load(data.name, split=split, **arguments)
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
-        raise InputError(f"{shown(str(error), 300)}; --bounds-only leaves the counts unchecked") from None
+        raise InputError(
+            f"{shown(str(error), 300)}; --data names its folder, --bounds-only leaves the counts unchecked"
+        ) from None
 
 
 def _data(source: str, name: str | None, split: Any) -> tuple[Dataset, dict[str, Any], tuple[float, ...]]:
