@@ -336,7 +336,9 @@ def test_newer_settings_of_shorter_floats_are_refused() -> None:
     program = (
         "import torch, lipcert\n"
         "torch.backends.mkldnn.{kind}.fp32_precision = 'bf16'\n"
-        "try: lipcert.certifier(torch.nn.Linear(2, 2), (2,))\n"
+        "certifier = lipcert.certifier(torch.nn.Linear(2, 2), (2,))\n"
+        "assert certifier(torch.ones(1, 2)).radius > 0\n"
+        "try: certifier(torch.ones(1, 2), 'float32')\n"
         "except lipcert.InputError as error: print(error)"
     )
     for kind in ("conv", "matmul"):  # in processes of their own: torch does not forget
@@ -346,14 +348,15 @@ def test_newer_settings_of_shorter_floats_are_refused() -> None:
 
 
 @pytest.mark.parametrize("precision", ["high", "medium"])
-def test_products_of_fewer_bits_are_refused(precision: str) -> None:
-    prover = certifier(nn.Linear(2, 2), (2,))
-    torch.set_float32_matmul_precision(precision)
+def test_products_of_fewer_bits_are_refused_for_claims_about_float32(precision: str) -> None:
+    x = torch.ones(1, 2)
     try:
-        with pytest.raises(InputError, match="TF32"):
-            certifier(nn.Linear(2, 2), (2,))
-        with pytest.raises(InputError, match="TF32"):
-            prover(torch.zeros(1, 2))
+        torch.set_float32_matmul_precision(precision)
+        prover = certifier(nn.Linear(2, 2), (2,))
+        for rounding in ("float32", "ignored"):
+            with pytest.raises(InputError, match="TF32"):
+                prover(x, rounding)  # type: ignore[arg-type]
+        assert prover(x).radius > 0  # computed in float64
     finally:
         torch.set_float32_matmul_precision("highest")
 

@@ -13,14 +13,14 @@ from torch import Tensor, nn
 
 import lipcert.bounds.fourier as fourier
 from lipcert.bounds.contract import sample_norm
+from lipcert.bounds.evaluation import FLOAT32, LARGEST32, Deployed, Evaluation, _deployed, evaluate
 from lipcert.bounds.graph import Program, trace
+from lipcert.bounds.growth import Growth, growths
 from lipcert.bounds.proof import prove
 from lipcert.bounds.rounding import SAFETY, TINY, TINY32, U, gamma
 from lipcert.bounds.rules.linear import LinearRule, dot_roundoff
 from lipcert.bounds.strips import Strip, strip_norm_upper
 from lipcert.certificate import Certifier
-from lipcert.evaluation import FLOAT32, LARGEST32, Deployed, Evaluation, _deployed, evaluate
-from lipcert.growth import Growth, growths
 from lipcert.head import Head
 
 

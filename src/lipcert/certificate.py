@@ -19,17 +19,16 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.bounded import binary_as_two, checked_classes
-from lipcert.bounds.contract import refuse_global_hooks, refuse_tampering
-from lipcert.bounds.graph import trace
+from lipcert.bounds.evaluation import Evaluation, evaluate, joined, plain
+from lipcert.bounds.guards import refuse_tampering_anywhere
+from lipcert.bounds.kernels import AsksForKernels, refuse_flushed_denormals
 from lipcert.bounds.proof import Bound, Effort, prove
+from lipcert.bounds.replay import Followed, Replay
 from lipcert.bounds.rounding import U
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
-from lipcert.evaluation import Evaluation, evaluate, joined, plain
-from lipcert.frozen import fingerprint, frozen_copy
-from lipcert.growth import growths
 from lipcert.head import Head
 from lipcert.local_bound import local_bound
-from lipcert.precision import refuse_reduced_precision
+from lipcert.precision import refuse_half_precision, refuse_short_products
 from lipcert.shards import ALONE, Shard
 
 Rounding = Literal["float64", "float32", "ignored"]
@@ -79,16 +78,15 @@ class Certifier:
     def __init__(
         self, model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto", shard: Shard = ALONE
     ) -> None:
-        refuse_reduced_precision(model)
+        refuse_tampering_anywhere(model)
+        refuse_half_precision(model)
+        refuse_flushed_denormals(all_threads=True)
         self.is_float32 = all(p.dtype == torch.float32 for p in model.parameters())
         self._model = model
-        self._fingerprint = fingerprint(model)
-        program = trace(frozen_copy(model), input_shape)
-        for step in program.steps:
-            if isinstance(getattr(step.module, "inplace", None), bool):
-                setattr(step.module, "inplace", False)  # noqa: B010  a layer's input is needed after it
+        followed = Followed.of(model, input_shape)
+        program = followed.program
         self.classes = max(checked_classes(program), 2)
-        self.input_shape = tuple(input_shape)
+        self.input_shape = followed.input_shape
         self.effort = effort
         self.features, head = program.split_head()
         self.head = Head.linear(head) if head is not None else Head.identity(self.classes)
@@ -102,7 +100,9 @@ class Certifier:
         # One process proves, so that all certify with the same bits.
         proof = prove(self.features, effort) if shard.index == 0 else None
         self.bound: Bound = shard.first(proof)
-        self.growths = growths(self.features, self.bound)
+        self._replay = Replay(followed, self.bound)
+        self._snapshot = self._replay.rehearse()
+        self.growths = self._replay.growths[: len(self.features.steps)]
         self.pairs = _product_up(self.head.spread, self.bound.value)  # (N, N) proved K_ij
         # Convolutions in float64 are products with patches written out: a few images fill a cache. Rounding
         # looks at all weights once a piece, so many of them want larger pieces.
@@ -150,6 +150,8 @@ class Certifier:
             raise InputError(
                 "rounding: float32 speaks of a network with float32 weights, this one has others"
             )
+        if rounding != "float64":  # which is computed in float64 on the CPU, whatever the model runs on
+            refuse_short_products(self._model)
         balls = (float(local),) if isinstance(local, float | int) else tuple(map(float, local))
         if not all(0 < ball < math.inf for ball in balls):
             raise InputError(f"local: expected radii > 0, got {local}")
@@ -166,12 +168,9 @@ class Certifier:
 
     def _check(self, x: Tensor) -> None:
         """Raise unless the model is still the one that the proof is about, and these are inputs of it."""
-        refuse_reduced_precision(self._model)
-        refuse_global_hooks()
-        for path, module in self._model.named_modules():
-            refuse_tampering(path or "model", module)
-        if fingerprint(self._model) != self._fingerprint:
-            raise StaleBoundError("the model changed after the proof: make a new certifier")
+        refuse_half_precision(self._model)
+        refuse_flushed_denormals()
+        refuse_tampering_anywhere(self._model)
         if tuple(x.shape[1:]) != self.input_shape:
             raise InputError(
                 f"x: expected shape (B, {', '.join(map(str, self.input_shape))}), got {tuple(x.shape)}"
@@ -180,13 +179,18 @@ class Certifier:
             raise InputError("x: expected at least one sample")
         if not x.is_floating_point():
             raise InputError(f"x: expected floating-point inputs, got {x.dtype}")
+        changed = self._replay.change_since(self._snapshot)
+        if changed is not None:
+            raise StaleBoundError(f"{changed}: the model changed after the proof: make a new certifier")
 
     def _quickly(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """By the model as it runs, in its own precision: hardly more than its forward pass."""
         example = next(self._model.parameters(), x)
         trusted = _all_finite(x).cpu()
         inputs = x.detach().to(example, copy=self._overwrites)
-        logits = binary_as_two(self._model(inputs)).cpu()  # (B, N)
+        outputs = self._replay.outputs(inputs)
+        self._replay.compare_outputs(x, outputs)
+        logits = binary_as_two(outputs).cpu()  # (B, N)
         best, top = logits.max(dim=1)
         constants = self._rounded_pairs[top]  # (B, N)
         radius = (best[:, None] - logits).div_(constants).scatter_(1, top[:, None], torch.inf)
@@ -204,11 +208,18 @@ class Certifier:
             features = torch.cat([plain(self.features, piece) for piece in pieces])
             return Evaluation(features, x.new_zeros(len(x)))
         float32 = rounding == "float32"
-        return joined([evaluate(self.features, self.bound, p, float32, growths=self.growths) for p in pieces])
+        known = () if float32 else self.growths  # what float32 loses is worth a second look
+        return joined([evaluate(self.features, self.bound, p, float32, growths=known) for p in pieces])
 
     def _batch(
         self, rounding: Rounding, balls: tuple[float, ...], x: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
+        some = self._replay.part(x)
+        if rounding == "float32":
+            with AsksForKernels([len(x)]):
+                self._replay.compare(some, least=0.0)
+        else:
+            self._replay.compare(some)
         x = x.detach().to("cpu", torch.float64)
         at_x = self.evaluated(x, rounding)
         logits = self.head(at_x.features)  # (B, N)

@@ -19,12 +19,21 @@ class StaleBoundError(LipcertError, RuntimeError):
     """The weights changed after their bound was proved."""
 
 
+class DisagreementError(LipcertError, RuntimeError):
+    """The model computes something else than the layers that were proved."""
+
+
 class TrainingError(LipcertError, RuntimeError):
     """Training cannot go on (a loss that is not finite); what was good is kept."""
 
 
 class InterruptedRunError(LipcertError):
     """Training was asked to stop; its state is saved (exit status 130)."""
+
+
+def reason(error: BaseException) -> str:
+    """Return the first line of a foreign error, or its kind where it says nothing."""
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def exit_status(error: LipcertError) -> int:

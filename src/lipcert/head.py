@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from lipcert.bounds.bounded import binary_as_two, binary_rows
 from lipcert.bounds.contract import sample_norm
+from lipcert.bounds.evaluation import DOUBLE, FLOAT32, LONGEST, Arithmetic, Deployed, Evaluation, no_overflow
 from lipcert.bounds.rounding import SAFETY, TINY32, TINY_ROOT, U, gamma
 from lipcert.errors import InputError
-from lipcert.evaluation import DOUBLE, FLOAT32, LONGEST, Arithmetic, Deployed, Evaluation, no_overflow
 from lipcert.local_bound import Local
 from lipcert.types import pairwise_distance
 
@@ -33,7 +33,7 @@ class Head:
     @classmethod
     def linear(cls, layer: nn.Linear) -> Head:
         """Of a linear layer; one logit f stands for [0, f]."""
-        bias = layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach()
+        bias = layer.weight.new_zeros(layer.weight.shape[0]) if layer.bias is None else layer.bias.detach()
         rows = binary_rows(layer.weight.detach())
         padding = rows.shape[0] - bias.shape[0]
         bias = torch.cat([bias.new_zeros(padding), bias])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,14 +13,40 @@ from lipcert.errors import InputError
 
 
 def full_precision(device: str) -> contextlib.AbstractContextManager[object]:
-    """For constants and constrained weights: never in half precision, whatever the forward pass is."""
-    if device == "meta" or not torch.is_autocast_enabled(device):
-        return contextlib.nullcontext()
-    return torch.autocast(device, enabled=False)
+    """Compute constants and constrained weights in full float32: no autocast and no TF32 inside of it.
+
+    A compiled step keeps torch's setting of TF32, which cannot change inside of a compiled graph.
+    """
+    is_reduced = device != "meta" and torch.is_autocast_enabled(device)
+    autocast = torch.autocast(device, enabled=False) if is_reduced else contextlib.nullcontext()
+    if device != "cuda" or torch.compiler.is_compiling():
+        return autocast
+    both = contextlib.ExitStack()
+    both.enter_context(autocast)
+    both.enter_context(_without_tf32())
+    return both
 
 
-def refuse_reduced_precision(model: nn.Module) -> None:
-    """Raise under autocast, under TF32 or a like setting, and for half-precision weights."""
+@contextlib.contextmanager
+def _without_tf32() -> Iterator[None]:
+    """Let cuBLAS and cuDNN use all bits of float32, and give them back what they were allowed before."""
+    parts: list[Any] = [
+        torch.backends.cuda.matmul,
+        getattr(torch.backends.cudnn, "conv", torch.backends.cudnn),
+    ]
+    name, full = ("fp32_precision", "ieee") if hasattr(parts[0], "fp32_precision") else ("allow_tf32", False)
+    before = [getattr(part, name) for part in parts]
+    try:
+        for part in parts:
+            setattr(part, name, full)
+        yield
+    finally:
+        for part, value in zip(parts, before, strict=True):
+            setattr(part, name, value)
+
+
+def refuse_half_precision(model: nn.Module) -> None:
+    """Raise under autocast and for half-precision weights."""
     if torch.is_autocast_enabled() or torch.is_autocast_enabled("cpu"):
         raise InputError("certificates are computed in float64: leave the autocast region first")
     low = {p.dtype for p in model.parameters() if p.dtype in (torch.float16, torch.bfloat16)}
@@ -26,25 +54,32 @@ def refuse_reduced_precision(model: nn.Module) -> None:
         raise InputError(
             f"model: {low.pop()} weights have no certificate as they run; convert with model.float() first"
         )
-    on_cuda = any(p.is_cuda for p in model.parameters())
-    if not _full_products() or _reduced("mkldnn") or (on_cuda and _reduced("cudnn")):
+
+
+def refuse_short_products(model: nn.Module) -> None:
+    """Raise where float32 products have fewer bits than float32: for claims about the float32 network."""
+    if not full_products(any(p.is_cuda for p in model.parameters())):
         raise InputError(
             "float32 products are rounded to fewer bits (TF32 or bfloat16): call "
             'torch.set_float32_matmul_precision("highest") and set every fp32_precision of torch.backends to '
-            '"ieee" first, or move the model to the CPU'
+            '"ieee" first, move the model to the CPU, or certify with rounding="float64"'
         )
 
 
-def _full_products() -> bool:
+def full_products(on_cuda: bool) -> bool:
+    """Return whether float32 matrix products and convolutions keep all their bits."""
     try:
-        return torch.get_float32_matmul_precision() == "highest"
+        full = torch.get_float32_matmul_precision() == "highest"
     except RuntimeError:  # torch refuses to answer once its newer settings differ from each other
-        return False
+        full = False
+    return full and not _reduced("mkldnn") and not (on_cuda and _reduced("cudnn"))
 
 
 def _reduced(backend: str) -> bool:
     """Whether convolutions or products of a backend may use shorter floats."""
     part = getattr(torch.backends, backend)
-    settings = [getattr(getattr(part, kind, None), "fp32_precision", "none") for kind in ("conv", "matmul")]
-    old = bool(getattr(part, "allow_tf32", False)) if backend == "cudnn" else False
-    return old or any(setting in ("tf32", "bf16") for setting in settings)
+    kinds: list[Any] = [getattr(part, kind, None) for kind in ("conv", "matmul")]
+    settings = [kind.fp32_precision for kind in kinds if hasattr(kind, "fp32_precision")]
+    if not settings:  # torch before 2.9
+        return backend == "cudnn" and bool(part.allow_tf32)
+    return any(setting in ("tf32", "bf16") for setting in settings)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from lipcert.bounds.contract import RULES, rule_of
 from lipcert.bounds.graph import Step, trace
+from lipcert.bounds.snapshot import frozen_copy
 from lipcert.bounds.stretch import lower_of, stretch, witness
-from lipcert.frozen import frozen_copy
 from lipcert.pages.layers import head_row, spread_lower
 from lipcert.report.inspection import estimate_of
 

@@ -6,6 +6,7 @@ import copy
 
 import pytest
 import torch
+from lipcert.bounds.growth import growths
 from torch import Tensor, nn
 
 import lipcert.nn  # noqa: F401  registers lipcert's own layers
@@ -17,7 +18,6 @@ from lipcert.bounds.rounding import U
 from lipcert.certificate import Certifier
 from lipcert.errors import InputError
 from lipcert.export.certified_graph import CertifiedGraph
-from lipcert.growth import growths
 from lipcert.nn.derived import Derived
 
 EXAMPLES = {

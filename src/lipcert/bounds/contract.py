@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from lipcert.bounds.rounding import TINY32, TINY_ROOT
-from lipcert.errors import InputError, UnknownBoundError
+from lipcert.errors import UnknownBoundError
 from lipcert.types import Shape
 
 M = TypeVar("M", bound=nn.Module)
@@ -63,6 +63,10 @@ class Rule(Generic[M]):
         """A Lipschitz constant of `roundoff`/u in the inputs: how fast roundings grow with them."""
         raise NotImplementedError(f"{type(self).__name__} does not say how its float32 roundings grow")
 
+    def output_shape(self, module: M, shape: Shape) -> Shape | None:
+        """Return the shape of one output as the rule sees the layer; None where it does not need to know."""
+        return None
+
     def products(self, module: M) -> int:
         """How many products are summed in one output, from above."""
         return 8
@@ -93,6 +97,7 @@ class Registered:
 
     rule: Rule[Any]
     examples: tuple[Example, ...]
+    forward: Callable[..., Any] | None = None  # of the class when the rule was written for it
 
 
 RULES: dict[type[nn.Module], Registered] = {}
@@ -131,7 +136,7 @@ def register(a_rule: Rule[Any], *types: type[nn.Module], examples: Sequence[Exam
         mine = tuple(e for e in examples if len(types) == 1 or type(e()[0]) is module_type)
         if not mine:
             raise ValueError(f"examples: none for {module_type.__name__}, so no law would test it")
-        RULES[module_type] = Registered(a_rule, mine)
+        RULES[module_type] = Registered(a_rule, mine, module_type.forward)
 
 
 def refuse(*types: type[nn.Module], reason: str) -> None:
@@ -150,35 +155,15 @@ def rule_of(module: nn.Module, path: str = "") -> Rule[Any]:
             f"{where} has no Lipschitz rule; write one and decorate it with "
             f"@lipcert.bounds.rule({module_type.__name__}, examples=[...])"
         )
-    return RULES[module_type].rule
+    known = RULES[module_type]
+    if known.forward not in (None, module_type.forward):
+        raise UnknownBoundError(f"{where}: the forward of its class was replaced after its rule was written")
+    return known.rule
 
 
 def plain_type(module: nn.Module) -> type[nn.Module]:
     """The type whose forward runs: torch's parametrisations subclass it without changing that."""
     return type(module).__mro__[1] if parametrize.is_parametrized(module) else type(module)
-
-
-def refuse_tampering(path: str, module: nn.Module) -> None:
-    """Raise if calling the module runs anything but the forward of its class."""
-    if module._forward_hooks or module._forward_pre_hooks:
-        raise UnknownBoundError(f"{path} has forward hooks, which may change what it computes")
-    if "forward" in vars(module):
-        raise UnknownBoundError(f"{path} has a forward of its own, put on the instance: use a class")
-
-
-def refuse_unsettled(path: str, module: nn.Module) -> None:
-    """Raise if the weight that is proved may not be the one that runs."""
-    if not module.training:
-        return
-    if parametrize.is_parametrized(module) or getattr(module, "settles_in_evaluation", False):
-        raise InputError(f"{path}: a parametrised weight may change at every use: call model.eval() first")
-
-
-def refuse_global_hooks() -> None:
-    """Raise if every module call runs a hook."""
-    everywhere = torch.nn.modules.module
-    if everywhere._global_forward_hooks or everywhere._global_forward_pre_hooks:
-        raise UnknownBoundError("global forward hooks are registered, which may change what a model computes")
 
 
 class Constant(Rule[Any]):

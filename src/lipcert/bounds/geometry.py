@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -13,6 +13,35 @@ from torch import Tensor, nn
 from torch.nn.grad import conv2d_input
 
 from lipcert.types import Shape
+
+# One number for all axes, or one for each.
+Setting = int | Sequence[int]
+
+
+def per_axis(values: Setting, axes: int) -> tuple[int, ...]:
+    """Expand a setting to one number per axis, as torch does."""
+    each = (values,) if isinstance(values, int) else tuple(values)
+    return each * axes if len(each) == 1 else each
+
+
+def _padding(
+    module: nn.Conv1d | nn.Conv2d,
+    kernel: tuple[int, int],
+    dilation: tuple[int, int],
+    pair: Callable[[Setting, int], tuple[int, int]],
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """(before, after) on each axis, as torch pads."""
+    if module.padding_mode != "zeros":
+        edges = list(module._reversed_padding_repeated_twice)  # last axis first, as F.pad takes them
+        ends = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)][::-1]
+        return ((0, 0), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
+    if module.padding == "same":
+        down, right = (d * (k - 1) for k, d in zip(kernel, dilation, strict=True))
+        return (down // 2, down - down // 2), (right // 2, right - right // 2)
+    if module.padding == "valid":
+        return (0, 0), (0, 0)
+    down, right = pair(cast(Setting, module.padding), 0)
+    return (down, down), (right, right)
 
 
 @dataclass(frozen=True)
@@ -29,25 +58,23 @@ class Geometry:
 
     @classmethod
     def of(cls, module: nn.Conv1d | nn.Conv2d, shape: Shape) -> Geometry:
-        """Of a module on an input (C, H, W) or (C, L); one dimension becomes two."""
-        flat = isinstance(module, nn.Conv1d)
+        """Of a module on an input (C, H, W) or (C, L); one dimension becomes two.
 
-        def pair(values: Sequence[int], missing: int) -> tuple[int, int]:
-            return (missing, values[0]) if flat else (values[0], values[1])
+        Everything is read where torch's forward reads it, so that what was changed by hand after construction
+        counts: the kernel from the weight, the padding of a mode other than zeros from the list it pads by.
+        """
+        axes = 1 if isinstance(module, nn.Conv1d) else 2
 
-        kernel, dilation = pair(module.kernel_size, 1), pair(module.dilation, 1)
-        if module.padding == "same":
-            total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
-            padding = [(t // 2, t - t // 2) for t in total]
-        elif module.padding == "valid":
-            padding = [(0, 0), (0, 0)]
-        else:
-            padding = [(p, p) for p in pair(cast(Sequence[int], module.padding), 0)]
+        def pair(values: Setting, missing: int) -> tuple[int, int]:
+            each = per_axis(values, axes)
+            return (missing, each[0]) if axes == 1 else (each[0], each[1])
+
+        kernel, dilation = pair(tuple(module.weight.shape[2:]), 1), pair(module.dilation, 1)
         return cls(
             size=pair(shape[1:], 1),
             kernel=kernel,
             stride=pair(module.stride, 1),
-            padding=(padding[0], padding[1]),
+            padding=_padding(module, kernel, dilation, pair),
             dilation=dilation,
             groups=module.groups,
             mode=module.padding_mode,

@@ -18,16 +18,15 @@ from lipcert.bounds.contract import (
     RULES,
     Rule,
     plain_type,
-    refuse_global_hooks,
-    refuse_tampering,
     rule_of,
 )
 from lipcert.bounds.functions import asks_for_size, module_of
+from lipcert.bounds.guards import precision_settings, refuse_tampering_anywhere, without_randomness
 from lipcert.bounds.meta import run_on_meta
-from lipcert.bounds.overwriting import SeesSumsInPlace, overwrites
+from lipcert.bounds.overwriting import SeesWrites, overwrites
 from lipcert.bounds.rules.joins import Add
 from lipcert.bounds.rules.linear import LinearRule
-from lipcert.errors import InputError, UnknownBoundError
+from lipcert.errors import InputError, LipcertError, UnknownBoundError, reason
 from lipcert.types import Shape
 
 
@@ -42,6 +41,18 @@ class Step:
     inputs: tuple[str, ...]
     input_shapes: tuple[Shape, ...]
     shape: Shape  # of its output
+
+    def run(self, inputs: Sequence[Tensor]) -> Tensor:
+        """Compute the value, by the forward of its class alone, and not through hooks."""
+        try:
+            value: Tensor = self.module.forward(*inputs)
+        except LipcertError:
+            raise
+        except Exception as error:
+            raise UnknownBoundError(
+                f"{self.path}: cannot be run as it was traced: {reason(error)}"
+            ) from error
+        return value
 
 
 @dataclass(frozen=True)
@@ -84,9 +95,7 @@ class Program:
 def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:
     """The program of a model on inputs of `input_shape` (without the batch dimension)."""
     shape = checked_shape(input_shape)
-    refuse_global_hooks()
-    for path, module in model.named_modules():
-        refuse_tampering(path or "model", module)
+    refuse_tampering_anywhere(model)
     if _Tracer().is_leaf_module(model, ""):
         model = nn.Sequential(model)  # fx walks into the outermost module, so put one around
     nodes = list(_walk(model).nodes)
@@ -125,24 +134,33 @@ def checked_shape(input_shape: Sequence[int]) -> Shape:
 
 
 class _Tracer(fx.Tracer):
+    def __init__(self) -> None:
+        super().__init__()
+        self._precision = precision_settings()
+
+    def create_node(self, kind: str, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
+        node = super().create_node(kind, target, *args, **kwargs)
+        if precision_settings() != self._precision:
+            raise UnknownBoundError(f"{node.name}: forward changes the precision of torch (autocast, TF32)")
+        return node
+
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         kind = plain_type(m)
         return kind in RULES or kind in REFUSALS or super().is_leaf_module(m, module_qualified_name)
 
     def proxy(self, node: fx.Node) -> fx.Proxy:
-        return SeesSumsInPlace(node, self)
+        return SeesWrites(node, self)
 
 
 def _walk(model: nn.Module) -> fx.Graph:
     try:
-        return _Tracer().trace(model)
-    except UnknownBoundError:
-        raise
+        return without_randomness("its forward", lambda: _Tracer().trace(model))
+    except UnknownBoundError as error:
+        raise UnknownBoundError(f"{type(model).__name__}: {error}") from None
     except Exception as error:  # fx runs the user's code: anything may come out of it
-        reason = str(error).partition("\n")[0]
         raise UnknownBoundError(
-            f"{type(model).__name__}: its forward cannot be followed ({reason}); build it from nn.Sequential "
-            "and layers with rules, or write a rule for it with @lipcert.bounds.rule"
+            f"{type(model).__name__}: its forward cannot be followed ({reason(error)}); build it from "
+            "nn.Sequential and layers with rules, or write a rule for it with @lipcert.bounds.rule"
         ) from error
 
 
@@ -160,8 +178,11 @@ def _step(model: nn.Module, node: fx.Node, values: dict[str, Shape]) -> Step:
     if not all(i in values for i in inputs):  # a parameter used directly
         raise UnknownBoundError(f"{path}: no Lipschitz rule for {node.format_node()}")
     input_shapes = tuple(values[i] for i in inputs)
-    values[node.name] = _output_shape(module, path, input_shapes)
-    return Step(node.name, path, module, rule, inputs, input_shapes, values[node.name])
+    shape = values[node.name] = _output_shape(module, path, input_shapes)
+    seen = rule.output_shape(module, input_shapes[0])
+    if seen not in (None, shape):
+        raise UnknownBoundError(f"{path}: its settings say an output of {seen}, its forward makes {shape}")
+    return Step(node.name, path, module, rule, inputs, input_shapes, shape)
 
 
 def _output_shape(module: nn.Module, path: str, input_shapes: Sequence[Shape]) -> Shape:
@@ -184,11 +205,10 @@ def _advice(module: nn.Module) -> str:
 def _meta_output(module: nn.Module, path: str, input_shapes: Sequence[Shape], batch: int) -> Tensor:
     try:
         _, output = run_on_meta(module, input_shapes, batch)
-    except (RuntimeError, ValueError, IndexError) as error:
-        reason = str(error).partition("\n")[0]
+    except Exception as error:  # settings changed by hand may break a forward anywhere
         shapes = ", ".join(map(str, input_shapes))
         raise InputError(
-            f"input_shape: {path} cannot take an input of shape {shapes}: {reason}{_advice(module)}"
+            f"input_shape: {path} cannot take an input of shape {shapes}: {reason(error)}{_advice(module)}"
         ) from None
     if not isinstance(output, Tensor):
         raise UnknownBoundError(f"{path}: expected one output tensor, got {type(output).__name__}")

@@ -20,11 +20,19 @@ if TYPE_CHECKING:
     from lipcert.bounds.graph import Step
 
 
-class SeesSumsInPlace(fx.Proxy):
-    """`x += y` as it is; torch.fx takes it for a new sum, as if nobody else held x."""
+class SeesWrites(fx.Proxy):
+    """A traced value that notices what torch.fx ignores: `x += y`, and attributes that are set.
+
+    torch.fx takes `x += y` for a new sum, as if nobody else held x, and forgets `x.data = y`.
+    """
 
     def __iadd__(self, other: object) -> fx.Proxy:
         return self.tracer.create_proxy("call_function", operator.iadd, (self, other), {})
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in ("tracer", "node"):
+            raise UnknownBoundError(f"{self.node.name}: forward sets the attribute {name} of a value")
+        super().__setattr__(name, value)
 
 
 def overwrites(nodes: Sequence[fx.Node], steps: Sequence[Step]) -> bool:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from torch import nn
-
-from lipcert.bounds.contract import Proof, refuse_unsettled
-from lipcert.bounds.graph import Program, Step, trace
+from lipcert.bounds.contract import Proof
+from lipcert.bounds.graph import Program, Step
+from lipcert.bounds.guards import refuse_unsettled
 from lipcert.bounds.rounding import mul_up
 from lipcert.errors import InputError, UnknownBoundError
 from lipcert.types import Shape
@@ -37,19 +35,6 @@ class Bound:
 
     value: float
     layers: tuple[LayerBound, ...]
-
-
-def upper(module: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> Bound:
-    """The L2 Lipschitz constant of a module, proved: never below the truth.
-
-    Example:
-        >>> import torch
-        >>> layer = nn.Linear(2, 2, bias=False)
-        >>> _ = torch.nn.init.eye_(layer.weight)
-        >>> upper(nn.Sequential(layer, nn.ReLU()), input_shape=(2,)).value
-        1.0000000...
-    """
-    return prove(trace(module, input_shape), effort)
 
 
 def _proof(step: Step, effort: Effort) -> Proof:

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.contract import Rule
+from lipcert.bounds.evaluation import DOUBLE, SINGLE, evaluate
 from lipcert.bounds.graph import Program, Step
+from lipcert.bounds.growth import growths
 from lipcert.certificate import Certifier
-from lipcert.evaluation import DOUBLE, SINGLE, evaluate
-from lipcert.growth import growths
 from lipcert.head import Head
 from lipcert.nn.derived import Derived
 

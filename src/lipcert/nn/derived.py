@@ -48,6 +48,7 @@ class Derived(nn.Module):
 
     sources: ClassVar[tuple[str, ...]]
     settles_in_evaluation = True  # so that nothing is proved of weights that the next call may replace
+    fleeting: ClassVar[tuple[str, ...]] = ("_kept", "_followed")  # attributes a forward pass may change
 
     def __init__(self) -> None:
         super().__init__()

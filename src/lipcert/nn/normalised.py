@@ -15,9 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds import LinearMap, Proof, rule
-from lipcert.bounds.contract import plain_type, refuse_unsettled, sample_norm
+from lipcert.bounds.contract import plain_type, sample_norm
 from lipcert.bounds.convolution import convolution_upper
 from lipcert.bounds.geometry import Geometry
+from lipcert.bounds.guards import refuse_unsettled
 from lipcert.bounds.rounding import SAFETY, U, sum_up
 from lipcert.bounds.rules.convolution import ConvRule, most_copies, row_times_column
 from lipcert.errors import InputError, UnknownBoundError

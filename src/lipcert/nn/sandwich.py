@@ -187,7 +187,7 @@ class SandwichLinearRule(_SandwichRule):
 
     def products(self, module: SandwichLinear) -> int:
         """Those of both matrices."""
-        return module.in_features + module.out_features + 8
+        return module.raw.shape[1] + 8
 
 
 def _rounded(module: _Sandwich) -> float:

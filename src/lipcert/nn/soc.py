@@ -60,6 +60,7 @@ class SOCConv2d(Derived):
     """
 
     sources = ("raw", "vectors")
+    fleeting = (*Derived.fleeting, "_norms")
     vectors: Tensor
     _norms: _Norms | None = None  # the last ones that were asked for
 

@@ -40,6 +40,7 @@ class Spectral(Derived):
     halves_kernel: ClassVar[bool] = True  # under a stride, which takes the place of that reach
     pads: ClassVar[bool] = False  # zeros around the image, as far as the kernel reaches
 
+    fleeting: ClassVar[tuple[str, ...]] = ("_kept", "_followed", "_size")
     _size: tuple[int, int] = (0, 0)
     _norms: tuple[float, ...] | None = None  # of fixed weights
 
@@ -237,5 +238,5 @@ class SpectralRule(Built):
         return convolution_unit(module, module._size, self.products(module))
 
     def products(self, module: Any) -> int:
-        """Complex ones."""
-        return 4 * int(module.inner) + 8
+        """Complex ones, of no fewer inputs than the raw kernels have."""
+        return 4 * int(max(module.raw.shape[:2])) + 8

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from lipcert.bounds.bounded import checked_classes
 from lipcert.bounds.graph import Program, trace
 from lipcert.bounds.rounding import TINY_ROOT, U
+from lipcert.bounds.snapshot import frozen_copy
 from lipcert.bounds.stretch import lower_of, not_less
-from lipcert.frozen import frozen_copy
 from lipcert.head import Head
 from lipcert.models.files import load, model_file, read_card
 from lipcert.pages.sources import Finished

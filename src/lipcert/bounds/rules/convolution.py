@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds.contract import Proof, rule
 from lipcert.bounds.convolution import convolution_upper
-from lipcert.bounds.geometry import Geometry
+from lipcert.bounds.geometry import Geometry, Setting, per_axis
 from lipcert.bounds.linear_map import LinearMap
 from lipcert.bounds.rules.linear import dot_gain, dot_roundoff
 from lipcert.types import Shape
@@ -71,6 +71,11 @@ class ConvRule(LinearMap[Conv]):
         """c_in·k²."""
         return module.weight[0].numel()
 
+    def output_shape(self, module: Conv, shape: Shape) -> Shape:
+        """Return the size that the geometry gives."""
+        size = Geometry.of(module, shape).output
+        return module.weight.shape[0], *(size[1:] if isinstance(module, nn.Conv1d) else size)
+
 
 def row_times_column(weight: Tensor, groups: int) -> float:
     """‖|A|‖_∞‖|A|‖₁ ≥ ‖|A|‖₂² of a convolution, the largest over its groups and any image size."""
@@ -82,12 +87,8 @@ def row_times_column(weight: Tensor, groups: int) -> float:
 
 def most_copies(module: Conv) -> list[int]:
     """Places an axis of padding can put one pixel in, whatever the image: itself and every padded row."""
-    return [1 + 2 * d * (k - 1) if module.padding == "same" else 1 + 2 * int(p) for k, d, p in _axes(module)]
-
-
-def _axes(module: Conv) -> list[tuple[int, int, int]]:
-    padding = module.padding if not isinstance(module.padding, str) else (0,) * len(module.kernel_size)
-    return list(zip(module.kernel_size, module.dilation, padding, strict=True))
+    edges = list(module._reversed_padding_repeated_twice)
+    return [1 + edges[i] + edges[i + 1] for i in range(0, len(edges), 2)]
 
 
 def _as_images(module: nn.Module, x: Tensor) -> Tensor:
@@ -134,6 +135,10 @@ class ConvTranspose2dRule(LinearMap[nn.ConvTranspose2d]):
         """c_in·k²."""
         return module.weight.shape[0] // module.groups * module.weight[0, 0].numel()
 
+    def output_shape(self, module: nn.ConvTranspose2d, shape: Shape) -> Shape:
+        """Return the size that the settings give."""
+        return module.weight.shape[1] * module.groups, *_output_size(module, shape)
+
 
 def _transposed(module: nn.ConvTranspose2d, v: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return F.conv_transpose2d(
@@ -149,14 +154,9 @@ def _transposed(module: nn.ConvTranspose2d, v: Tensor, weight: Tensor, bias: Ten
 
 
 def _output_size(module: nn.ConvTranspose2d, shape: Shape) -> tuple[int, int]:
+    settings = (module.stride, module.padding, module.output_padding, module.dilation)
     axes = zip(
-        shape[-2:],
-        module.kernel_size,
-        module.stride,
-        cast(tuple[int, int], module.padding),
-        module.output_padding,
-        module.dilation,
-        strict=True,
+        shape[-2:], module.weight.shape[2:], *(per_axis(cast(Setting, s), 2) for s in settings), strict=True
     )
     down, right = ((n - 1) * s - 2 * p + d * (k - 1) + o + 1 for n, k, s, p, o, d in axes)
     return down, right
@@ -164,13 +164,16 @@ def _output_size(module: nn.ConvTranspose2d, shape: Shape) -> tuple[int, int]:
 
 def _geometry_behind(module: nn.ConvTranspose2d, size: tuple[int, ...]) -> Geometry:
     """Of the convolution that a transposed one undoes, on the transposed one's output."""
-    down, right = cast(tuple[int, int], module.padding)
+    stride, (down, right), dilation = (
+        cast(tuple[int, int], per_axis(cast(Setting, s), 2))
+        for s in (module.stride, module.padding, module.dilation)
+    )
     return Geometry(
         size=(size[0], size[1]),
-        kernel=cast(tuple[int, int], module.kernel_size),
-        stride=cast(tuple[int, int], module.stride),
+        kernel=(module.weight.shape[2], module.weight.shape[3]),
+        stride=stride,
         padding=((down, down), (right, right)),
-        dilation=cast(tuple[int, int], module.dilation),
+        dilation=dilation,
         groups=module.groups,
         mode="zeros",
     )

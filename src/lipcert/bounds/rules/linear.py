@@ -63,8 +63,8 @@ class LinearRule(LinearMap[nn.Linear]):
         return dot_gain(nu(module.weight.detach().double()), self.products(module))
 
     def products(self, module: nn.Linear) -> int:
-        """One an input."""
-        return module.in_features
+        """Return the width of the matrix that runs, which need not be `in_features`."""
+        return module.weight.shape[1]
 
 
 def dense_upper(weight: Tensor) -> Proof:

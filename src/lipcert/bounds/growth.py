@@ -49,7 +49,7 @@ def _growth(step: Step, upper: float) -> Growth | None:
         return None
     zeros = torch.zeros(2, *step.input_shapes[0], dtype=torch.float64)
     try:
-        still = float(step.rule.roundoff(step.module, [zeros], step.module.forward(zeros)).max())
+        still = float(step.rule.roundoff(step.module, [zeros], step.run([zeros])).max())
         slope = U * step.rule.roundoff_gain(step.module)
     except NotImplementedError:  # of a rule for certificates that ignore rounding, or float32
         return None

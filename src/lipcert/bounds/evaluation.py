@@ -11,17 +11,17 @@ Along the program, with proved constants σ and the roundings of every layer:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from lipcert.bounds.graph import Program, Step
+from lipcert.bounds.growth import Growth
 from lipcert.bounds.proof import Bound
 from lipcert.bounds.rounding import SAFETY, TINY, TINY32, U, mul_up
 from lipcert.errors import InputError
-from lipcert.growth import Growth
 
 # γ of float32 over γ of float64 for sums of up to `LONGEST` products: 2^29, and a little.
 FLOAT32 = 2.0**29 * 1.01
@@ -89,10 +89,15 @@ def joined(parts: Sequence[Evaluation]) -> Evaluation:
 
 def plain(program: Program, x: Tensor) -> Tensor:
     """The features, with no regard to rounding."""
+    return {program.source: x, **dict(values_of(program, x))}[program.result]
+
+
+def values_of(program: Program, x: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Yield every step's name and value, with no regard to rounding."""
     values = {program.source: x}
     for step in program.steps:
-        values[step.name] = step.module.forward(*(values[i] for i in step.inputs))  # not through hooks
-    return values[program.result]
+        values[step.name] = step.run([values[i] for i in step.inputs])
+        yield step.name, values[step.name]
 
 
 def evaluate(
@@ -105,26 +110,44 @@ def evaluate(
 ) -> Evaluation:
     """The features and their errors, layer by layer, in the arithmetic of `x` and the layers.
 
-    `growths` spare layers a second look in float64; what float32 loses is worth one.
+    `growths` spare layers a second look. They are worth it in float64; what float32 loses is worth the look.
     """
+    start = Evaluation(x, x.new_zeros(x.shape[0]), None)
+    return {program.source: start, **dict(evaluations(program, bound, x, float32, own, growths))}[
+        program.result
+    ]
+
+
+def evaluations(
+    program: Program,
+    bound: Bound,
+    x: Tensor,
+    float32: bool,
+    own: Arithmetic = DOUBLE,
+    growths: Sequence[Growth | None] = (),
+) -> Iterator[tuple[str, Evaluation]]:
+    """Yield every step's name, its value and how far that may be off, as `evaluate` does."""
     zero = x.new_zeros(x.shape[0])
-    values, errors = {program.source: x}, {program.source: zero}
-    deployed = {program.source: Deployed(zero, zero, 1.0, zero + math.inf)}
-    known = growths if growths and not float32 else (None,) * len(program.steps)
+    start = Deployed(zero, zero, 1.0, zero + math.inf)
+    done = {program.source: Evaluation(x, zero, start if float32 else None)}
+    known = growths or (None,) * len(program.steps)
     for step, layer, growth in zip(program.steps, bound.layers, known, strict=True):
-        inputs = [values[i] for i in step.inputs]
-        output = step.module.forward(*inputs)
+        before = [done[name] for name in step.inputs]
+        inputs = [it.features for it in before]
+        roundoff = growth(inputs[0]) if growth else None
+        output = step.run(inputs)
+        if roundoff is None:
+            roundoff = step.rule.roundoff(step.module, inputs, output)
         entries = sum(math.prod(value.shape[1:]) for value in (*inputs, output))
-        roundoff = growth(inputs[0]) if growth else step.rule.roundoff(step.module, inputs, output)
         roundoff = roundoff + own.least * entries
-        error = step.rule.join_errors([errors[i] for i in step.inputs])
-        if float32:
-            before = [deployed[i] for i in step.inputs]
-            deployed[step.name] = _deployed(step, layer.upper, roundoff, error, before, own.safety)
-        values[step.name] = output
-        errors[step.name] = own.safety * (layer.upper * error + own.unit * roundoff + own.underflow(step))
-    last = program.result
-    return Evaluation(values[last], errors[last], deployed[last] if float32 else None)
+        error = step.rule.join_errors([it.error for it in before])
+        deployed = [it.deployed for it in before if it.deployed is not None]
+        done[step.name] = Evaluation(
+            output,
+            own.safety * (layer.upper * error + own.unit * roundoff + own.underflow(step)),
+            _deployed(step, layer.upper, roundoff, error, deployed, own.safety, growth) if float32 else None,
+        )
+        yield step.name, done[step.name]
 
 
 def _deployed(
@@ -134,13 +157,14 @@ def _deployed(
     error: Tensor,
     before: list[Deployed],
     safety: float = SAFETY,
+    growth: Growth | None = None,
 ) -> Deployed:
     """One layer of the float32 recursion."""
     a = step.rule.join_errors([d.a for d in before])
     b = step.rule.join_errors([d.b for d in before])
     lipschitz = step.rule.join_upper([d.lipschitz for d in before])
     # How much faster than at the float64 input the roundings may grow.
-    gain = U * step.rule.roundoff_gain(step.module)
+    gain = growth.slope if growth else U * step.rule.roundoff_gain(step.module)
     products = step.rule.products(step.module)
     if products > LONGEST:
         raise InputError(f"{step.path}: float32 sums of more than {LONGEST} products are not bounded")
