@@ -30,6 +30,7 @@ ORDER = [
     "local_bound",
     "head",
     "certificate",
+    "statement",
     "certificate_file",
     "certified_samples",
     "attack",

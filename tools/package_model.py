@@ -1,6 +1,9 @@
 """Put a finished run into the package: weights rounded to 16 bits, then proved and certified once more.
 
 Usage: python tools/package_model.py RUN NAME
+
+A packaged model is a run, too: where the format of certificates or a proof changes,
+`python tools/package_model.py src/lipcert/models/weights/NAME NAME` issues its certificate anew.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ def package(run: Path, home: Path) -> None:
         findings = certify_model(
             str(made), None, certify.splits[-1], None, certify.rounding, certify.effort, certify.local
         )
-        write_json(made / "certificate.json", findings)
+        write_json(made / "certificate.json", findings.to_json())
         (made / "model-card.md").write_text(model_card(made, home.name))
         home.mkdir(parents=True, exist_ok=True)
         for file in made.iterdir():

@@ -44,7 +44,7 @@ _START = """\
 lipcert: classifiers whose every prediction has a proved L2 radius
 
   lipcert train moons-cll                         a first training: a minute, no data needed
-  lipcert verify moons-cll --data .               prove the certificate of a model that comes along
+  lipcert verify moons-cll                        prove the certificate of a bundled model
   lipcert train folder --set data.root=photos     your own images: a folder with a folder a class
   lipcert predict RUN photo.jpg                   class, certified radius, nearest rival
   lipcert export RUN model.onnx                   for runtimes without torch, the radius an output
@@ -138,7 +138,7 @@ def certify(
 
     findings = certify_model(model, data, split, radii, rounding, effort, local)
     _print(certificate_table(findings))
-    write_json(output, findings)
+    write_json(output, findings.to_json())
     print(f"certificate: {output}")
     print(f"next: lipcert verify {output} {model}")
 
@@ -150,20 +150,30 @@ def verify(
         str | None, typer.Argument(help="The MODEL it speaks of.", show_default="the one beside it")
     ] = None,
     data: Annotated[
-        str | None, typer.Option(help="Root of the data, to count again; `.` for generated data.")
+        str | None,
+        typer.Option(
+            help="Folder of the data.", show_default="where certify looks: $LIPCERT_DATA, the cache"
+        ),
     ] = None,
+    bounds_only: Annotated[
+        bool, typer.Option("--bounds-only", help="Prove the bounds, leave the counts unchecked.")
+    ] = False,
 ) -> None:
-    """Prove a certificate again from the weights; exit status 1 if anything in it does not hold.
+    """Prove a certificate's bounds again, count again on its data; exit status 1 if anything does not hold.
 
-    Example: lipcert verify runs/moons-cll --data .
+    Exit status 2 if something cannot be checked, such as the counts where the data is missing.
+
+    Example: lipcert verify runs/moons-cll
     """
     from lipcert.recipes.certifying import verify_file
     from lipcert.report.tables import check_table
 
-    checks = verify_file(certificate, model, data)
+    checks = verify_file(certificate, model, data, bounds_only)
     _print(check_table(checks))
     if any(check.holds is False for check in checks):
         sys.exit(1)
+    if not bounds_only and any(check.is_unchecked for check in checks):
+        _fail(2, "not everything was checked: no recipe.yaml beside the model; --bounds-only accepts that")
 
 
 @app.command()

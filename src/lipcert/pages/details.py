@@ -33,7 +33,7 @@ def details_of(run: Finished) -> dict[str, Any]:
         "environment": run.certificate["environment"],
         "recipe": run.run.recipe.read_text(),
         "command": f"lipcert train {run.run.path}/recipe.yaml --output again",
-        "verify": f"lipcert verify {run.run.path} --data DATA",
+        "verify": f"lipcert verify {run.run.path}",
     }
 
 

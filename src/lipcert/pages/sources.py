@@ -12,17 +12,28 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lipcert.certificate_file import read_certificate
 from lipcert.certified_samples import load_certificates
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.report.rows import Row, shown_split
+from lipcert.statement import read_json
 from lipcert.sweeps.findings import noted_failures, over_seeds, rows_of
 from lipcert.sweeps.grid import FILE, Sweep, read_sweep
 from lipcert.train.rundir import RunDirectory
 
-# What a certificate.json of a run has besides the proof, and each of its splits.
-_OF_A_RUN = ("environment", "loss", "k_hf")
+# What a page shows of a certificate.json, and of each of its splits; of those of earlier versions, too.
+_OF_A_RUN: dict[str, type] = {
+    "environment": dict,
+    "loss": dict,
+    "k_hf": float,
+    "model_sha256": str,
+    "rounding": str,
+    "effort": str,
+    "k_features": float,
+    "k_f": float,
+    "layers": list,
+    "splits": dict,
+}
 _OF_A_SPLIT = ("samples", "sha256", "clean", "certified")
 
 
@@ -41,10 +52,19 @@ class Finished:
     @cached_property
     def certificate(self) -> dict[str, Any]:
         """What is proved, with everything the page shows of it."""
-        found = read_certificate(self.run.certificate)
-        absent = [key for key in _OF_A_RUN if key not in found]
-        for name, split in found["splits"].items():
-            absent += [f"splits.{name}.{key}" for key in _OF_A_SPLIT if key not in split]
+        found = read_json(self.run.certificate)
+        for key, kind in _OF_A_RUN.items():
+            if not isinstance(found.get(key), kind):
+                raise InputError(
+                    f"{self.run.certificate}: not a lipcert certificate of a run "
+                    f"({key} is missing or of the wrong kind)"
+                )
+        absent = [
+            f"splits.{name}.{key}"
+            for name, split in found["splits"].items()
+            for key in _OF_A_SPLIT
+            if key not in split
+        ]
         if absent or not found["splits"]:
             raise InputError(f"{self.run.certificate}: no {[*absent, 'splits'][0]} in it")
         return found

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
+from pathlib import Path
 from typing import Any, get_args
 
 from torch import nn
 
 from lipcert.certificate import RADII, Certifier, Rounding, certifier
-from lipcert.certificate_file import Check, certify_data, describe, read_certificate, verify
+from lipcert.certificate_file import Check, Training, certify_data, describe, verify
 from lipcert.data import DATASETS, Dataset, load
 from lipcert.data.base import Split
 from lipcert.errors import InputError
 from lipcert.local_bound import balls_for
+from lipcert.models import ModelCard
 from lipcert.models import load as load_model
 from lipcert.models.files import model_file, read_card, read_model
 from lipcert.models.trained import model_place
 from lipcert.recipes.reading import read_recipe
+from lipcert.recipes.schema import Component, Recipe
 from lipcert.recipes.waiting import proving, waiting
+from lipcert.statement import Statement, read_certificate, shown
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,7 @@ class Subject:
     """A model with proved constants, and what it is judged on."""
 
     model: nn.Module
+    card: ModelCard
     prover: Certifier
     data: Dataset
     described: dict[str, Any]  # the data, for a certificate
@@ -52,44 +58,74 @@ class Subject:
                 f"{source}: made for inputs {card.input_shape} and {card.num_classes} classes, "
                 f"the data has {data.input_shape} and {len(data.classes)}"
             )
+        if card.classes and data.classes != card.classes:
+            raise InputError(
+                f"{source}: made for the classes {_names(card.classes)}, the data has {_names(data.classes)}"
+            )
         model = load_model(source)
         with proving():
             prover = certifier(model, card.input_shape, effort)  # type: ignore[arg-type]
-        return cls(model, prover, data, described, _parse_radii(radii) if radii else default_radii)
+        return cls(model, card, prover, data, described, _parse_radii(radii) if radii else default_radii)
 
 
 def certify_model(
     source: str, data_name: str | None, split: str, radii: str | None, rounding: str, effort: str, local: bool
-) -> dict[str, Any]:
+) -> Statement:
     """What `lipcert certify` finds out about a run directory or a model file."""
     it = Subject.open(source, data_name, split, radii, rounding, effort)
     balls = it.balls if local else ()
     certificate = certify_data(it.prover, it.data, rounding, local=balls)  # type: ignore[arg-type]
-    return describe(it.model, it.prover, it.described, {split: (it.data, certificate)}, it.radii)
+    splits, training = {split: (it.data, certificate)}, _training_beside(model_file(source))
+    return describe(it.model, it.card, it.prover, it.described, splits, it.radii, training)
 
 
-def verify_file(certificate: str, source: str | None, root: str | None) -> list[Check]:
-    """Every statement of a certificate, checked against a model and, with a root, its data."""
+def training_of(recipe: Recipe) -> Training:
+    """What a certificate says of the training that a recipe describes."""
+    return Training(recipe.name, recipe.seed, recipe.loss.name, recipe.final_loss())
+
+
+def _training_beside(file: Path) -> Training | None:
+    """From the recipe in a model's run directory; None for a model file alone."""
+    recipe = file.with_name("recipe.yaml")
+    if file.name != "model.safetensors" or not recipe.is_file():
+        return None
+    return training_of(read_recipe(str(recipe)))
+
+
+def verify_file(
+    certificate: str | Path, source: str | None, root: str | None = None, bounds_only: bool = False
+) -> list[Check]:
+    """Check every statement of a certificate against a model and its data.
+
+    The data is looked for as `certify` looks for it, or in `root`. Where there is none, `InputError`, unless
+    `bounds_only` says that the counts need not be checked.
+    """
+    if bounds_only and root is not None:
+        raise InputError("--bounds-only: checks no data; leave out --data")
     place = model_place(certificate)
     claim = read_certificate(place / "certificate.json" if place.is_dir() else place)
-    source = source or str(place if place.is_dir() else place.parent)
-    file = model_file(source)
-    card = read_card(file)
-    splits = {} if root is None else {split: _claimed_data(claim, split, root) for split in claim["splits"]}
+    file = model_file(source or (place if place.is_dir() else place.parent))
+    card, training = read_card(file), _training_beside(file)
+    splits = {} if bounds_only else {split: _claimed_data(claim, split, root) for split in claim.splits}
     with waiting("proving and counting again"):
-        return verify(claim, read_model(file), card.input_shape, splits)
+        return verify(claim, read_model(file), card, training, splits)
 
 
-def _claimed_data(claim: dict[str, Any], split: Any, root: str) -> Dataset:
-    described = dict(claim["data"])
-    if not isinstance(described.get("name"), str):
+def _claimed_data(claim: Statement, split: Split, root: str | None) -> Dataset:
+    """The data that a certificate names, from its usual place or from `root`."""
+    if not isinstance(claim.data.get("name"), str):
         raise InputError("certificate: data: names no data set")
-    if "root" in signature(DATASETS[described["name"]].constructor).parameters:
-        described["root"] = root
     try:
-        return load(described.pop("name"), split=split, **described)
-    except TypeError as error:
-        raise InputError(f"certificate: data: {error}") from None
+        data = Component.model_validate(claim.data)
+        arguments = data.check(DATASETS, "data", "split")
+        if root is not None:
+            known = signature(DATASETS[data.name].constructor).parameters
+            arguments |= {key: root for key in ("root", "path") if key in known}
+        return load(data.name, split=split, **arguments)
+    except (ValueError, TypeError, OverflowError, MemoryError) as error:
+        raise InputError(
+            f"{shown(str(error), 300)}; --data names its folder, --bounds-only leaves the counts unchecked"
+        ) from None
 
 
 def _data(source: str, name: str | None, split: Any) -> tuple[Dataset, dict[str, Any], tuple[float, ...]]:
@@ -101,6 +137,10 @@ def _data(source: str, name: str | None, split: Any) -> tuple[Dataset, dict[str,
         raise InputError(f"{source}: a model file alone names no data; give --data")
     recipe = read_recipe(str(recipe_file))
     return recipe.make_data(split), recipe.data.model_dump(mode="json"), recipe.certify.radii
+
+
+def _names(classes: Sequence[str]) -> str:
+    return shown(", ".join(classes))
 
 
 def _parse_radii(text: str) -> tuple[float, ...]:

@@ -19,6 +19,7 @@ from lipcert.data import Dataset
 from lipcert.data.base import Split
 from lipcert.errors import InputError, TrainingError
 from lipcert.models import ModelCard, save
+from lipcert.recipes.certifying import training_of
 from lipcert.recipes.schema import Recipe, within
 from lipcert.recipes.tightness import measure
 from lipcert.recipes.waiting import proving
@@ -154,7 +155,10 @@ def _conclude(
     prover, splits = _certify(recipe, plan, shard_of(fabric))
     if fabric.is_global_zero:
         save_certificates(run.certified, splits)
-        write_json(run.certificate, _findings(recipe, plan, prover, splits, seconds))
+        data, radii = recipe.data.model_dump(mode="json"), recipe.certify.radii
+        training = training_of(recipe)
+        found = describe(plan.model, card, prover, data, splits, radii, training, round(seconds, 1))
+        write_json(run.certificate, found.to_json())
 
 
 def _measure_tightness(recipe: Recipe, run: RunDirectory, fabric: Fabric) -> None:
@@ -172,24 +176,3 @@ def _certify(recipe: Recipe, plan: Plan, shard: Shard) -> tuple[Certifier, Split
     data = {split: recipe.make_data(split) for split in settings.splits}
     certify = partial(certify_data, prover, rounding=settings.rounding, shard=shard, local=settings.balls)
     return prover, {split: (samples, certify(samples)) for split, samples in data.items()}
-
-
-def _findings(
-    recipe: Recipe, plan: Plan, prover: Certifier, splits: Splits, seconds: float
-) -> dict[str, Any]:
-    """The certificate of the trained model, and what made it."""
-    loss = plan.loss_at(1.0)
-    data = recipe.data.model_dump(mode="json")
-    return {
-        **describe(plan.model, prover, data, splits, recipe.certify.radii),
-        "recipe": recipe.name,
-        "seed": recipe.seed,
-        "loss": {"name": recipe.loss.name, "eps": _number(loss, "eps"), "slack": _number(loss, "slack")},
-        "k_hf": loss.whole_lipschitz(prover.k_f),
-        "seconds": round(seconds, 1),
-    }
-
-
-def _number(loss: object, name: str) -> float | None:
-    value = getattr(loss, name, None)
-    return None if value is None else float(value)

@@ -25,6 +25,7 @@ from lipcert.models.files import start_from
 from lipcert.recipes.signatures import checked_arguments
 from lipcert.registry import Registry
 from lipcert.train.optimizers import OPTIMIZERS
+from lipcert.train.plan import scheduled
 from lipcert.train.schedules import SCHEDULES, Schedule
 
 
@@ -155,6 +156,10 @@ class Recipe(_Strict):
         arguments = self.loss.check(LOSSES, "loss")
         loss: Loss = within("loss", partial(LOSSES.create, self.loss.name, **arguments))
         return loss
+
+    def final_loss(self) -> Loss:
+        """The loss with its numbers as they are at the end of training."""
+        return scheduled(self.make_loss(), self.make_schedules(), 1.0)
 
     def make_schedules(self) -> dict[str, Schedule]:
         """By the number they move."""

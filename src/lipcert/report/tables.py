@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
@@ -13,6 +12,7 @@ from rich.table import Table
 from lipcert.certificate_file import Check
 from lipcert.recipes.predicting import Prediction
 from lipcert.report.rows import Row, row_of
+from lipcert.statement import Statement
 from lipcert.train.rundir import RunDirectory
 
 Column = tuple[str, Callable[[Row], str]]
@@ -81,13 +81,15 @@ def run_table(runs: Sequence[RunDirectory]) -> Table:
 def check_table(checks: Sequence[Check]) -> Table:
     """The statements of a certificate and whether they hold."""
     failed = sum(check.holds is False for check in checks)
-    unchecked = any(check.holds is None and check.statement.endswith(": counts") for check in checks)
-    verdict = f"{failed} statements do NOT hold" if failed else "everything that was checked holds"
+    verdict = "every statement holds"
+    if failed:
+        verdict = f"{failed} statement{'s do' if failed > 1 else ' does'} NOT hold"
+    elif any(check.is_unchecked for check in checks):
+        verdict = "what was checked holds; not everything was checked"
     table = Table("statement", "holds", title=verdict)
-    if unchecked:
-        table.caption = "the accuracies were not checked: give --data"
+    words = {True: "yes", False: "NO", None: "not checked"}
     for check in checks:
-        table.add_row(check.statement, {True: "yes", False: "NO", None: "not checked"}[check.holds])
+        table.add_row(escape(check.statement), words[check.holds] if check.is_claim else "not a claim")
     return table
 
 
@@ -116,18 +118,18 @@ def _floor(radius: float) -> str:
     return f"{math.floor(1e4 * radius) / 1e4:.4f}" if math.isfinite(radius) else "∞"
 
 
-def certificate_table(findings: dict[str, Any]) -> Table:
+def certificate_table(statement: Statement) -> Table:
     """One certificate, radius by radius."""
-    (name, split), *_ = findings["splits"].items()
-    rounding = findings["rounding"]
+    (name, split), *_ = statement.splits.items()
+    rounding = statement.rounding
     label = "ROUNDING IGNORED" if rounding == "ignored" else f"{rounding} rounding included"
     table = Table(
-        title=f"{name}: {split['samples']:,} samples, K_f ≤ {findings['k_f']:.6g} (proved), {label}",
+        title=f"{name}: {split.samples:,} samples, K_f ≤ {statement.k_f:.6g} (proved), {label}",
         caption="percent right and certified, with exact 95 % binomial intervals",
     )
     for title in ("radius", "accuracy", "from", "to", "count"):
         table.add_column(title, justify="right")
-    for row in [split["clean"], *split["certified"]]:
-        low, high = (f"{100 * end:.2f}" for end in row["interval"])
-        table.add_row(f"{row['radius']:.4g}", f"{100 * row['value']:.2f}", low, high, f"{row['count']:,}")
+    for row in split.rows:
+        low, high = (f"{100 * end:.2f}" for end in row.interval)
+        table.add_row(f"{row.radius:.4g}", f"{100 * row.value:.2f}", low, high, f"{row.count:,}")
     return table

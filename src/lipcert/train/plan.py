@@ -17,6 +17,16 @@ from lipcert.losses import Loss
 from lipcert.train.schedules import Schedule
 
 
+def scheduled(loss: Loss, schedules: Mapping[str, Schedule], t: float) -> Loss:
+    """A loss with the numbers that its schedules give it at fraction t of the training."""
+    numbers = {
+        key.removeprefix("loss."): schedule(getattr(loss, key.removeprefix("loss.")), t)
+        for key, schedule in schedules.items()
+        if key.startswith("loss.")
+    }
+    return dataclasses.replace(loss, **numbers)
+
+
 @dataclass(frozen=True)
 class Plan:
     """Everything one training needs. `batch_size` is that of all processes together."""
@@ -88,12 +98,7 @@ class Plan:
 
     def loss_at(self, t: float) -> Loss:
         """The loss with its numbers at fraction t of the training."""
-        numbers = {
-            key.removeprefix("loss."): schedule(getattr(self.loss, key.removeprefix("loss.")), t)
-            for key, schedule in self.schedules.items()
-            if key.startswith("loss.")
-        }
-        return dataclasses.replace(self.loss, **numbers)
+        return scheduled(self.loss, self.schedules, t)
 
     def optimizer_numbers(self, start: Mapping[str, float], t: float) -> dict[str, float]:
         """The optimiser's scheduled numbers at fraction t."""
