@@ -15,7 +15,7 @@ from lipcert.certificate import Rounding
 from lipcert.data import Dataset
 from tests.attack.samples import centred, unprotected
 
-FIXED_EPS = ("margin", "pgd")
+FIXED_EPS = ("margin", "pgd", "apgd-ce", "apgd-t")
 
 
 @pytest.mark.parametrize("rounding", ["float64", "float32"])

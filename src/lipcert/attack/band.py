@@ -10,6 +10,7 @@ import torch
 from rich.progress import Progress
 from torch import Tensor, nn
 
+from lipcert.attack.apgd import apgd_ce, apgd_t
 from lipcert.attack.ball import inside, reach
 from lipcert.attack.independent import brendel_bethge, deepfool, fmn, pgd
 from lipcert.attack.margin import towards_rival
@@ -25,15 +26,16 @@ class Budget(NamedTuple):
     samples: int
     steps: int
     tries: int  # of the search among roundings
+    classes: int  # that the targeted attack tries per sample
 
 
 BUDGETS = {
-    "full": Budget(1000, 500, 256),
-    "cpu": Budget(128, 50, 64),
-    "smoke": Budget(16, 10, 8),
+    "full": Budget(1000, 500, 256, 9),
+    "cpu": Budget(128, 50, 64, 9),
+    "smoke": Budget(16, 10, 8, 2),
 }
 
-ATTACKS = ("margin", "rounding", "pgd", "deepfool", "fmn", "brendel-bethge")
+ATTACKS = ("margin", "rounding", "pgd", "apgd-ce", "apgd-t", "deepfool", "fmn", "brendel-bethge")
 
 # How much of the certified radius an attack on the claim may use.
 INSIDE = 0.999
@@ -146,8 +148,10 @@ def _at_eps(name: str, target: Target, eps: float, size: Budget) -> Tensor:
     short = reach(target, eps)  # a little less than eps
     if name == "margin":
         points = towards_rival(target, torch.full_like(target.radius, short), size.steps)
+    elif name == "apgd-t":
+        points = apgd_t(target, short, size.steps, size.classes)
     else:
-        points = pgd(target, short, size.steps)
+        points = {"pgd": pgd, "apgd-ce": apgd_ce}[name](target, short, size.steps)
     return inside(target, points, eps)
 
 
