@@ -31,7 +31,7 @@ class Budget(NamedTuple):
 
 BUDGETS = {
     "full": Budget(1000, 500, 256, 9),
-    "cpu": Budget(128, 50, 64, 9),
+    "cpu": Budget(128, 50, 64, 3),
     "smoke": Budget(16, 10, 8, 2),
 }
 
