@@ -240,6 +240,8 @@ def attack(
 ) -> None:
     """Attack a certified model; exit status 1 if a certificate breaks. Needs the extra `attack`.
 
+    Attacks: margin, rounding, PGD, APGD-CE and APGD-T (AutoAttack), DeepFool, FMN, Brendel-Bethge.
+
     Example: lipcert attack runs/moons-cll --budget smoke
     """
     from lipcert.atomic import write_json

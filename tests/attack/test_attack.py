@@ -19,6 +19,7 @@ from lipcert.attack.target import Target
 from lipcert.data import Dataset
 from lipcert.nn import MinMax
 from lipcert.recipes import execute, read_recipe
+from tests.attack.samples import centred
 from tests.laws.test_models import trained
 
 # Brendel-Bethge compiles for a minute; it has a test of its own.
@@ -33,6 +34,7 @@ def images(*layers: nn.Module) -> nn.Module:
 NETWORKS = {
     "linear": lambda: (nn.Linear(6, 3), (6,)),
     "dense": lambda: (nn.Sequential(nn.Linear(6, 16), MinMax(), nn.Linear(16, 3)), (6,)),
+    "five classes": lambda: (nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 5)), (6,)),
     "one logit": lambda: (nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 1)), (6,)),
     "convolution": lambda: (images(nn.Conv2d(2, 4, 3, 2, 1), MinMax(), nn.AvgPool2d(2)), (2, 6, 6)),
     "trained": lambda: (trained("mlp"), (2,)),
@@ -43,7 +45,7 @@ def dataset(model: nn.Module, shape: tuple[int, ...], samples: int = 24) -> Data
     x = torch.rand(samples, *shape)
     with torch.no_grad():
         model(x)  # lazy layers settle
-    return Dataset(x, torch.arange(samples) % 2, ("a", "b", "c"))
+    return Dataset(x, torch.arange(samples) % 2, tuple("abcde"))
 
 
 def attacked(name: str, rounding: str, attacks: tuple[str, ...]) -> Band:
@@ -101,6 +103,23 @@ def test_half_the_constants_are_caught_every_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(certificate, "_product_up", lambda spread, k: real(spread, k) / 2)
     for name in ("linear", "dense"):
         assert attacked(name, "float64", ("margin",)).broken
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_attack_breaks_a_certificate_that_is_too_large(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    model = centred(nn.Linear(6, 5))
+    data = Dataset(torch.rand(64, 6), torch.arange(64) % 5, tuple("abcde"))
+
+    def broken() -> list[int]:
+        return attack(model, certifier(model, (6,)), data, [0.05, 0.2], "smoke", attacks=(name,)).broken
+
+    assert broken() == []
+    real = certificate._product_up
+    monkeypatch.setattr(certificate, "_product_up", lambda spread, k: real(spread, k) / 3)
+    assert broken()
 
 
 def tight(rounding: str) -> tuple[nn.Module, Tensor]:
@@ -182,10 +201,15 @@ def test_logits_that_are_not_finite_are_an_error() -> None:
         attack(model, certifier(model, (3,)), data, [0.1], "smoke")
 
 
-def test_without_foolbox_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "foolbox", None)
-    with pytest.raises(InputError, match=r"lipcert\[attack\]"):
-        attacked("linear", "float64", ("deepfool",))
+@pytest.mark.parametrize(
+    ("package", "name"), [("foolbox", "deepfool"), ("numba", "pgd"), ("pyautoattack.autopgd_base", "apgd-t")]
+)
+def test_without_a_package_the_extra_is_named(
+    package: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=r"pip install 'lipcert\[attack\]'"):
+        attacked("linear", "float64", (name,))
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from rich.progress import Progress
 from torch import Tensor, nn
 
+from lipcert.attack.apgd import apgd_ce, apgd_t
+from lipcert.attack.ball import inside, reach
 from lipcert.attack.independent import brendel_bethge, deepfool, fmn, pgd
 from lipcert.attack.margin import towards_rival
 from lipcert.attack.roundings import among_roundings
@@ -16,10 +19,23 @@ from lipcert.attack.target import FARTHEST, Target
 from lipcert.certificate import Certifier, Rounding
 from lipcert.data import Dataset
 
-# Samples; steps of an attack; tries of the search among roundings.
-BUDGETS = {"full": (1000, 500, 256), "cpu": (128, 50, 64), "smoke": (16, 10, 8)}
 
-ATTACKS = ("margin", "rounding", "pgd", "deepfool", "fmn", "brendel-bethge")
+class Budget(NamedTuple):
+    """How much to attack."""
+
+    samples: int
+    steps: int
+    tries: int  # of the search among roundings
+    classes: int  # that the targeted attack tries per sample
+
+
+BUDGETS = {
+    "full": Budget(1000, 500, 256, 9),
+    "cpu": Budget(128, 50, 64, 3),
+    "smoke": Budget(16, 10, 8, 2),
+}
+
+ATTACKS = ("margin", "rounding", "pgd", "apgd-ce", "apgd-t", "deepfool", "fmn", "brendel-bethge")
 
 # How much of the certified radius an attack on the claim may use.
 INSIDE = 0.999
@@ -66,9 +82,9 @@ def attack(
 
     `local` are the balls of the claim, as a certifier takes them.
     """
-    samples, steps, tries = BUDGETS[budget]
+    size = BUDGETS[budget]
     # Any order of the data will do: always the same random ones.
-    chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[:samples]
+    chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[: size.samples]
     x, y = data.floats(chosen), data.y[chosen]
     bounds = _bounds(x, radii)
     parts = []
@@ -79,7 +95,7 @@ def attack(
             search = _Search(target, start)
             for name in attacks:
                 progress.update(task, description=name)
-                for points in _sets(name, target, radii, steps, tries):
+                for points in _sets(name, target, radii, size):
                     search.note(name, points)
                 progress.advance(task)
             parts.append(search)
@@ -111,19 +127,32 @@ class _Search:
         self.nearest = torch.where(closer, distance, self.nearest)
 
 
-def _sets(name: str, target: Target, radii: Sequence[float], steps: int, tries: int) -> Iterator[Tensor]:
-    """The points an attack comes up with, in sets of one a sample."""
+def _sets(name: str, target: Target, radii: Sequence[float], size: Budget) -> Iterator[Tensor]:
+    """Yield the points that an attack finds, in sets of one per sample."""
     if name == "margin":
-        yield towards_rival(target, INSIDE * target.radius.clamp_max(FARTHEST), steps)
-        for eps in radii:
-            points = towards_rival(target, torch.full_like(target.radius, eps), steps)
-            yield points.clamp(*target.bounds)
-    elif name == "rounding":
-        yield from among_roundings(target, steps, tries)
-    elif name == "pgd":
-        yield from (pgd(target, eps, steps) for eps in radii)
+        yield towards_rival(target, INSIDE * target.radius.clamp_max(FARTHEST), size.steps)
+    if name == "rounding":
+        yield from among_roundings(target, size.steps, size.tries)
+    elif name in _NEAREST:
+        yield _NEAREST[name](target, size.steps)
     else:
-        yield {"deepfool": deepfool, "fmn": fmn, "brendel-bethge": brendel_bethge}[name](target, steps)
+        yield from (_at_eps(name, target, eps, size) for eps in radii)
+
+
+# Attacks that look for the nearest point; the others search within a given eps.
+_NEAREST = {"deepfool": deepfool, "fmn": fmn, "brendel-bethge": brendel_bethge}
+
+
+def _at_eps(name: str, target: Target, eps: float, size: Budget) -> Tensor:
+    """Return the points, at most eps away, that an attack finds."""
+    short = reach(target, eps)  # a little less than eps
+    if name == "margin":
+        points = towards_rival(target, torch.full_like(target.radius, short), size.steps)
+    elif name == "apgd-t":
+        points = apgd_t(target, short, size.steps, size.classes)
+    else:
+        points = {"pgd": pgd, "apgd-ce": apgd_ce}[name](target, short, size.steps)
+    return inside(target, points, eps)
 
 
 def _bounds(x: Tensor, radii: Sequence[float]) -> tuple[float, float]:

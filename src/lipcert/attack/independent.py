@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from lipcert.errors import InputError
+from lipcert.attack.extra import needed
 
 if TYPE_CHECKING:
     from lipcert.attack.target import Target
@@ -52,21 +52,14 @@ class _Logits(nn.Module):
 
 
 def _run(target: Target, name: str, steps: int, eps: float | None = None, **settings: Any) -> Tensor:
-    foolbox = _foolbox()
+    foolbox = needed("foolbox")
+    needed("numba")  # Brendel-Bethge compiles with it
     model = foolbox.PyTorchModel(_Logits(target).eval(), bounds=target.bounds, device="cpu")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")  # numba announces that it compiles
+        torch.manual_seed(0)
         attack = getattr(foolbox.attacks, name)(steps=steps)
         _, points, _ = attack(model, target.x, target.prediction, epsilons=eps, **settings)
     found: Tensor = points
     # An attack that failed may leave NaN behind.
     return torch.where(torch.isfinite(found), found, target.x)
-
-
-def _foolbox() -> Any:
-    try:
-        import foolbox
-        import numba  # noqa: F401  Brendel-Bethge compiles with it
-    except ImportError:
-        raise InputError("attacks come with an extra: pip install 'lipcert[attack]'") from None
-    return foolbox

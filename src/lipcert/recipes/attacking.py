@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lipcert.attack import BUDGETS, Band, attack
+from lipcert.attack import ATTACKS, BUDGETS, Band, attack
 from lipcert.environment import environment
 from lipcert.errors import InputError
 from lipcert.hashing import tensors_sha256
@@ -35,6 +35,7 @@ def attack_model(
         "rounding": rounding,
         "local": list(balls),
         "budget": budget,
+        "attacks": list(ATTACKS),
         "samples": len(band.right),
         "clean": band.clean(),
         "radii": rows,
