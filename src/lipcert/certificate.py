@@ -20,10 +20,11 @@ from torch import Tensor, nn
 
 from lipcert.bounds.bounded import binary_as_two, checked_classes
 from lipcert.bounds.evaluation import Evaluation, evaluate, joined, plain
+from lipcert.bounds.followed import Followed
 from lipcert.bounds.guards import refuse_tampering_anywhere
 from lipcert.bounds.kernels import AsksForKernels, refuse_flushed_denormals
 from lipcert.bounds.proof import Bound, Effort, prove
-from lipcert.bounds.replay import Followed, Replay
+from lipcert.bounds.replay import Replay
 from lipcert.bounds.rounding import U
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
 from lipcert.head import Head
@@ -214,12 +215,11 @@ class Certifier:
     def _batch(
         self, rounding: Rounding, balls: tuple[float, ...], x: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        some = self._replay.part(x)
         if rounding == "float32":
             with AsksForKernels([len(x)]):
-                self._replay.compare(some, least=0.0)
+                self._replay.compare(x, least=0.0)
         else:
-            self._replay.compare(some)
+            self._replay.compare(x)
         x = x.detach().to("cpu", torch.float64)
         at_x = self.evaluated(x, rounding)
         logits = self.head(at_x.features)  # (B, N)

@@ -7,38 +7,52 @@ These guards name the usual reasons in one line each, before anything is run.
 from __future__ import annotations
 
 import random
+import sys
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 from torch.overrides import _get_current_function_mode_stack
-from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from lipcert.errors import InputError, UnknownBoundError, reason
 
 T = TypeVar("T")
 
+# The generator behind `random.random` and its like.
+_PYTHON = random.random.__self__  # type: ignore[attr-defined]
+
 # How often a call may be repeated to see whether it is the model that draws random numbers.
-_TRIES = 3
+_TRIES = 10
 
 # Methods through which a call reaches `forward`.
 _CALLS = ("__call__", "_wrapped_call_impl", "_call_impl")
 
 
-def refuse_tampering(path: str, module: nn.Module) -> None:
-    """Raise if calling the module runs anything but the forward of its class."""
+def refuse_hooks(path: str, module: nn.Module) -> None:
+    """Raise if calling the module runs more than its forward."""
     if module._forward_hooks or module._forward_pre_hooks:
         raise UnknownBoundError(
             f"{path} has forward hooks, which may change what it computes (old-style weight_norm, "
             "spectral_norm and pruning use them: make those permanent first)"
         )
+
+
+def refuse_foreign_calls(path: str, module: nn.Module) -> None:
+    """Raise if calling the module may not run its forward: its class has a `__call__` that is not torch's."""
     for name in _CALLS:
         maker = getattr(getattr(type(module), name), "__module__", None) or ""
         if maker.partition(".")[0] != "torch":
             raise UnknownBoundError(f"{path}: {type(module).__name__} has a {name} of its own: use forward")
+
+
+def refuse_hidden_methods(path: str, module: nn.Module) -> None:
+    """Raise if something on the instance hides a method of its class, which the rule is about."""
     for name in vars(module):
         if callable(getattr(type(module), name, None)):
             raise UnknownBoundError(
@@ -78,8 +92,13 @@ def refuse_tampering_anywhere(model: nn.Module) -> None:
         modules = list(model.named_modules())
     except Exception as error:
         raise UnknownBoundError(f"the parts of the model cannot be listed: {reason(error)}") from error
+    for path, weight in model.named_parameters():
+        if is_lazy(weight):  # its layer has a hook that fills it in
+            raise InputError(f"{path} has no numbers yet: call the model once first")
     for path, module in modules:
-        refuse_tampering(path or "model", module)
+        refuse_hooks(path or "model", module)
+        refuse_foreign_calls(path or "model", module)
+        refuse_hidden_methods(path or "model", module)
 
 
 def precision_settings() -> tuple[Any, ...]:
@@ -91,43 +110,59 @@ def precision_settings() -> tuple[Any, ...]:
 
 
 def without_randomness(what: str, call: Callable[[], T]) -> T:
-    """Return what a call returns, or raise if the global random states move every time it is made."""
+    """Return what a call returns, or raise if it draws random numbers from torch, Python or NumPy."""
+    draws = _Draws()
     for _ in range(_TRIES):  # another thread may have drawn; what happens every time is the model's doing
-        before = _RandomStates()
-        result = call()
-        moved = before.moved()
-        if not moved:
+        before = _states()
+        with draws:
+            result = call()
+        moved = draws.operation or _moved(before, _states())
+        if not moved or (moved == "random" and not _draws_from_python(call)):
             return result
-        before.restore()
+        if moved != "numpy.random":
+            break
     raise UnknownBoundError(f"{what} draws random numbers ({moved}), so it is not one function")
 
 
-class _RandomStates:
-    """The global random states of torch, Python and NumPy as they are now."""
+def _draws_from_python(call: Callable[[], object]) -> bool:
+    """Return whether a call draws from Python's global generator on this very thread: servers do on theirs."""
+    if threading.active_count() == 1:
+        return True
+    drawn, before = [], sys.getprofile()
+
+    def watch(frame: object, event: str, function: Any) -> None:
+        if event == "c_call" and getattr(function, "__self__", None) is _PYTHON:
+            drawn.append(function)
+
+    sys.setprofile(watch)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return bool(drawn)
+
+
+class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes an operation of torch that draws random numbers, on this thread."""
 
     def __init__(self) -> None:
-        self.torch = torch.get_rng_state()
-        self.cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
-        self.python = random.getstate()
-        self.numpy: Any = np.random.get_state(legacy=False)
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operation = ""
 
-    def moved(self) -> str:
-        """Whose state is another now; empty if none is."""
-        now = _RandomStates()
-        if not torch.equal(self.torch, now.torch) or any(
-            not torch.equal(a, b) for a, b in zip(self.cuda, now.cuda, strict=False)
-        ):
-            return "torch"
-        if self.python != now.python:
-            return "random"
-        mine, theirs = self.numpy["state"], now.numpy["state"]
-        same = mine["pos"] == theirs["pos"] and np.array_equal(mine["key"], theirs["key"])
-        return "" if same else "numpy.random"
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = function.overloadpacket.__name__
+        is_idle = name.endswith("dropout") and not args[-1]  # in evaluation mode
+        if torch.Tag.nondeterministic_seeded in function.tags and not is_idle:
+            self.operation = self.operation or f"torch's {name}"
+        return function(*args, **(kwargs or {}))
 
-    def restore(self) -> None:
-        """Back to what it was."""
-        torch.set_rng_state(self.torch)
-        if self.cuda:
-            torch.cuda.set_rng_state_all(self.cuda)
-        random.setstate(self.python)
-        np.random.set_state(self.numpy)
+
+def _states() -> tuple[Any, Any]:
+    """The random states of Python and NumPy, which all threads share."""
+    numpy: Any = np.random.get_state(legacy=False)
+    return random.getstate(), (numpy["state"]["pos"], numpy["state"]["key"].tobytes())
+
+
+def _moved(before: tuple[Any, Any], after: tuple[Any, Any]) -> str:
+    names = ("random", "numpy.random")
+    return next((n for n, a, b in zip(names, before, after, strict=True) if a != b), "")

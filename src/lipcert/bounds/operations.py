@@ -32,6 +32,11 @@ def operations(call: Callable[[], object], weights: Iterable[Tensor]) -> Log:
     return log
 
 
+def without_numbers(log: Log) -> Log:
+    """A log without numbers that a precision may decide, such as a smallest divisor."""
+    return [tuple(part for part in operation if not isinstance(part, float)) for operation in log]
+
+
 def weights_of(model: nn.Module) -> list[Tensor]:
     """All parameters and buffers, in order."""
     return [*model.parameters(), *model.buffers()]

@@ -20,7 +20,6 @@ from typing import Any, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
 from lipcert.bounds.contract import RULES
@@ -90,8 +89,8 @@ def frozen_copy(model: nn.Module) -> nn.Module:
 def refuse_unusual_tensors(model: nn.Module) -> None:
     """Raise for weights without numbers, or not stored as plain arrays."""
     for path, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        if is_lazy(tensor) or tensor.is_meta:
-            raise InputError(f"{path} has no numbers yet: call the model once, or load its weights first")
+        if tensor.is_meta:
+            raise InputError(f"{path} has no numbers yet: load its weights first")
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise InputError(f"{path}: expected a dense tensor, got {tensor.layout}, {tensor.dtype}")
 
@@ -134,7 +133,7 @@ def _first_difference(numbers: Sequence[tuple[str, Tensor, Tensor]]) -> str | No
         if (a.dtype, a.shape, a.device, a.layout) != (b.dtype, b.shape, b.device, b.layout):
             return path
         if not a.is_meta:
-            pieces += [(path, x, y) for x, y in zip(_words(a), _words(b), strict=True)]
+            pieces += [(path, x, y) for x, y in _pieces(a, b)]
     # Comparing does not hold Python's lock.
     pool = ThreadPoolExecutor(torch.get_num_threads()) if len(pieces) > 3 * len(numbers) else None
     try:
@@ -145,15 +144,21 @@ def _first_difference(numbers: Sequence[tuple[str, Tensor, Tensor]]) -> str | No
             pool.shutdown(cancel_futures=True)
 
 
-def _words(tensor: Tensor) -> Iterator[Tensor]:
-    """The bits as pieces of 64-bit words, and a rest of bytes."""
-    dense = tensor.detach() if tensor.layout == torch.strided else tensor.detach().to_dense()
-    flat = dense.resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8)
-    whole = len(flat) // 8 * 8 if flat.storage_offset() % 8 == 0 else 0
+def _pieces(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """The bits of both, as pieces of 64-bit words and a rest of bytes."""
+    x, y = _bytes(a), _bytes(b)
+    aligned = x.storage_offset() % 8 == 0 and y.storage_offset() % 8 == 0
+    whole = len(x) // 8 * 8 if aligned else 0
     for start in range(0, whole, _PIECE):
-        yield flat[start : min(start + _PIECE, whole)].view(torch.int64)
-    if whole < len(flat):
-        yield flat[whole:]
+        part = slice(start, min(start + _PIECE, whole))
+        yield x[part].view(torch.int64), y[part].view(torch.int64)
+    if whole < len(x):
+        yield x[whole:], y[whole:]
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    dense = tensor.detach() if tensor.layout == torch.strided else tensor.detach().to_dense()
+    return dense.resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8)
 
 
 class _Itself:
