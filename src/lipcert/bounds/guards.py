@@ -125,7 +125,7 @@ def without_randomness(what: str, call: Callable[[], T]) -> T:
 
 
 def _draws_from_python(call: Callable[[], object]) -> bool:
-    """Return whether a call draws from Python's global generator on this very thread: servers do on theirs."""
+    """Return whether a call draws from Python's global generator on this thread: servers do on theirs."""
     if threading.active_count() == 1:
         return True
     drawn, before = [], sys.getprofile()
