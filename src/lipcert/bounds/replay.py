@@ -37,8 +37,8 @@ from lipcert.precision import full_products
 # Sizes of the random batches at a proof: one sample, several, and more than torch takes other kernels for.
 _SIZES = (1, 3, 17)
 
-# Samples of a batch of which one is compared when it is certified.
-_ONE_IN = 128
+# Samples of a batch of which one is compared when it is certified, with rounding and without.
+_ONE_IN, _ONE_IN_QUICKLY = 128, 512
 
 # Two computations of one number differ by twice their errors, taken at inputs that differ as much themselves.
 _BOTH = 4.0
@@ -132,8 +132,8 @@ class Replay:
     @torch.no_grad()
     def compare_outputs(self, x: Tensor, outputs: Tensor) -> None:
         """Raise unless outputs that the model gave in its own precision are those of its steps, in part."""
-        given = self._part(outputs)
-        features, tolerance = self._own_reference(self._probed(x))
+        given = _part(outputs, _ONE_IN_QUICKLY)
+        features, tolerance = self._own_reference(self._probed(x, _ONE_IN_QUICKLY))
         self._recognise(features, tolerance)
         if not within(given, features[1:], tolerance[1:]):
             self.compare(x)  # names the place
@@ -145,14 +145,9 @@ class Replay:
             called(self._model, self._probe.clone())
         return before.change_in(self._model)
 
-    def _part(self, x: Tensor) -> Tensor:
-        """Some samples of a batch, evenly spread."""
-        count = max(1, len(x) // _ONE_IN)
-        return x[torch.linspace(0, len(x) - 1, count, device=x.device).round().long()]
-
-    def _probed(self, x: Tensor) -> Tensor:
+    def _probed(self, x: Tensor, one_in: int = _ONE_IN) -> Tensor:
         """Part of a batch, behind a sample whose outputs are known since the proof."""
-        return torch.cat([self._probe, self._own(self._part(x))])
+        return torch.cat([self._probe, self._own(_part(x, one_in))])
 
     def _recognise(self, features: Tensor, tolerance: Tensor) -> None:
         """Raise if the first sample's outputs are not those of the proof: then torch itself has changed."""
@@ -261,6 +256,12 @@ class Replay:
             if made and not _is_about(made.pop(0), values[step.name], x.dtype):
                 return step.path
         return "model"
+
+
+def _part(x: Tensor, one_in: int) -> Tensor:
+    """One sample in so many, at least one, evenly spread."""
+    count = max(1, len(x) // one_in)
+    return x[torch.linspace(0, len(x) - 1, count, device=x.device).round().long()]
 
 
 def _is_about(output: object, value: Tensor, dtype: torch.dtype) -> bool:
