@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lipcert import bounds, data, losses, models, nn
     from lipcert.bounds import Bounded, UnknownBoundError, upper
     from lipcert.certificate import Certificate, Certifier, certified_accuracy, certifier, certify
-    from lipcert.errors import InputError, LipcertError, StaleBoundError
+    from lipcert.errors import DisagreementError, InputError, LipcertError, StaleBoundError
     from lipcert.estimator import CertifiedClassifier
     from lipcert.models.files import load
     from lipcert.types import PairLip
@@ -30,6 +30,7 @@ _HOME = {
     "certifier": "lipcert.certificate",
     "certify": "lipcert.certificate",
     "load": "lipcert.models.files",
+    "DisagreementError": "lipcert.errors",
     "InputError": "lipcert.errors",
     "LipcertError": "lipcert.errors",
     "PairLip": "lipcert.types",
@@ -42,6 +43,7 @@ __all__ = [
     "Certificate",
     "CertifiedClassifier",
     "Certifier",
+    "DisagreementError",
     "InputError",
     "LipcertError",
     "PairLip",
