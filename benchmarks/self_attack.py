@@ -39,7 +39,7 @@ def row(source: str, rounding: str, budget: str) -> list[str]:
 
 def main() -> None:
     budget, *sources = sys.argv[1:]
-    note = "percent of the samples; L2 PGD, DeepFool, FMN, Brendel-Bethge, the margin and the roundings"
+    note = "percent of the samples; L2 PGD, DeepFool, FMN, Brendel-Bethge, APGD, the margin and rounding"
     write_table(
         "attacks",
         note,
