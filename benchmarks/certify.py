@@ -53,7 +53,7 @@ def main() -> None:
         "4C3F, N = 1000, D = 2048": many_classes(),
     }
     for name, model in models.items():
-        timings = measure(model.eval(), rounds=31)
+        timings = measure(model.eval(), rounds=15)
         for work, base in (
             ("certify, rounding ignored", "float32 forward"),
             ("certify, float64", "float64 forward"),

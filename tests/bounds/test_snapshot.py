@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from lipcert import InputError, UnknownBoundError
+from lipcert.bounds import upper
 from lipcert.bounds.snapshot import Snapshot, frozen_copy
 from lipcert.nn import SOCConv2d
 from tests.laws.test_layers import EXAMPLES
@@ -116,6 +117,17 @@ def test_a_copy_does_not_touch_its_original() -> None:
     assert before.change_in(model) is None
     assert all(p.dtype == torch.float64 for p in frozen.parameters())
     assert {p.data_ptr() for p in frozen.parameters()}.isdisjoint(p.data_ptr() for p in model.parameters())
+
+
+def test_a_copy_with_other_numbers_is_refused() -> None:
+    class Nearly(nn.Linear):
+        def __deepcopy__(self, memo: dict[int, Any]) -> nn.Module:
+            other = nn.Linear(2, 2)
+            other.load_state_dict({k: v * (1 + 2.0**-23) for k, v in self.state_dict().items()})
+            return other
+
+    with pytest.raises(UnknownBoundError, match="other numbers than the model"):
+        upper(nn.Sequential(Nearly(2, 2)), (2,))
 
 
 def test_what_cannot_be_copied_is_refused_in_one_line() -> None:

@@ -24,7 +24,6 @@ from tests.laws.changes import CHANGES
 from tests.laws.corpus import FORWARDS, Entry
 
 every_forward = pytest.mark.parametrize("name", list(FORWARDS))
-every_rounding = pytest.mark.parametrize("rounding", get_args(Rounding))
 
 
 class Refusal(Exception):  # noqa: N818  not an error: the law is obeyed
@@ -35,6 +34,10 @@ def require(condition: bool, message: str) -> None:
     """Fail with a message; for where pytest has no assertion to explain."""
     if not condition:
         raise AssertionError(message)
+
+
+class NoProof(Refusal):
+    """Nothing could be proved, so no rounding can be certified."""
 
 
 @contextmanager
@@ -55,10 +58,14 @@ def inputs(entry: Entry, model: nn.Module, count: int) -> Tensor:
 
 def issued(entry: Entry, model: nn.Module, rounding: Rounding) -> list[tuple[Tensor, Certificate]]:
     """Certificates of several batches, two of them of the same inputs."""
+    try:
+        with may_refuse():
+            certify = lipcert.certifier(model, entry.shape)
+    except Refusal as refusal:
+        raise NoProof(str(refusal)) from refusal
+    if entry.unsafe_to_run:
+        return []
     with may_refuse():
-        certify = lipcert.certifier(model, entry.shape)
-        if entry.unsafe_to_run:
-            return []
         x = inputs(entry, model, 24)
         batches = [x, x, inputs(entry, model, 1), inputs(entry, model, 17)]
         return [(batch, certify(batch, rounding)) for batch in batches]
@@ -84,21 +91,22 @@ def joined(certificates: list[tuple[Tensor, Certificate]]) -> tuple[Tensor, Cert
     return torch.cat(inputs), Certificate(prediction, radius, rival, found[0].rounding)
 
 
-def check_forward(name: str, rounding: Rounding = "float64") -> None:
-    """Fail unless the entry is refused or its certificates hold."""
+def check_forward(name: str, rounding: Rounding = "float64") -> str:
+    """Fail unless the entry is refused or its certificates hold; say which."""
     entry = FORWARDS[name]
     model = entry.model()
     if rounding == "float32" and precision(model) != torch.float32:
-        return
+        return "not for it"
     own = [p.dtype for p in model.parameters()]
     try:
         certificates = issued(entry, model, rounding)
     except Refusal as refusal:
         require(own == [p.dtype for p in model.parameters()], f"{name}: refused, and the weights converted")
         require(not entry.accepted, f"{name}: expected certificates, got a refusal: {refusal}")
-        return
+        return "no proof" if isinstance(refusal, NoProof) else "refused"
     assert entry.accepted is not False, f"{name}: expected a refusal, got certificates"
     hold(model, certificates, name)
+    return "certified"
 
 
 def check_bound(name: str) -> None:
@@ -151,10 +159,11 @@ def changed_forwards() -> list[tuple[str, str]]:
     return pairs
 
 
-@every_rounding
 @every_forward
-def test_a_forward_is_refused_or_its_certificates_hold(name: str, rounding: Rounding) -> None:
-    check_forward(name, rounding)
+def test_a_forward_is_refused_or_its_certificates_hold(name: str) -> None:
+    for rounding in get_args(Rounding):
+        if check_forward(name, rounding) == "no proof":  # then rounding does not matter
+            break
 
 
 @every_forward

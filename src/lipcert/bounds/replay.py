@@ -30,7 +30,7 @@ from lipcert.bounds.kernels import sums_products
 from lipcert.bounds.operations import first_difference, operations, weights_of, without_numbers
 from lipcert.bounds.proof import Bound, LayerBound
 from lipcert.bounds.rounding import SAFETY, sqrt_up
-from lipcert.bounds.snapshot import Snapshot
+from lipcert.bounds.snapshot import Snapshot, refuse_other_numbers
 from lipcert.errors import DisagreementError, StaleBoundError, UnknownBoundError
 from lipcert.precision import full_products
 
@@ -70,9 +70,10 @@ class Replay:
         for model, x in ((self._model, self._probe), (self._copy, self._wide(self._probe))):
             called(model, x.clone())  # layers settle what they keep
         before = Snapshot(self._model)
+        refuse_other_numbers(self._model, self._copy)
         batches = [self._own(x) for x in self._batches()]
-        for x in batches:
-            self._compare(x, MODES)
+        for x, modes in zip(batches, ((torch.no_grad,), MODES, (torch.no_grad,)), strict=True):
+            self._compare(x, modes)
         self._known = self._reference(self._probe, False).features
         self._compare_alone(batches[1])
         self._compare_operations(batches[1])

@@ -95,6 +95,18 @@ def refuse_unusual_tensors(model: nn.Module) -> None:
             raise InputError(f"{path}: expected a dense tensor, got {tensor.layout}, {tensor.dtype}")
 
 
+def refuse_other_numbers(model: nn.Module, frozen: nn.Module) -> None:
+    """Raise unless a frozen copy holds the very numbers that the model holds now."""
+    theirs = dict([*frozen.named_parameters(), *frozen.named_buffers()])
+    for path, mine in [*model.named_parameters(), *model.named_buffers()]:
+        if path in theirs and mine.is_floating_point():  # a parametrised weight has another name in the copy
+            wide = mine.detach().to("cpu", torch.float64)
+            if _first_difference([(path, wide, theirs[path].detach())]) is not None:
+                raise UnknownBoundError(
+                    f"{path}: the copy that was proved holds other numbers than the model"
+                )
+
+
 def _settle(module: nn.Module) -> None:
     """Turn parametrised weights of a copied module into ordinary ones."""
     shared = type(module)  # torch takes the weight from the class, which the copy shares with its original
