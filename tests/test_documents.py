@@ -56,7 +56,7 @@ ALL_COMMANDS = [line for path in DOCUMENTS for line in commands(path)]
 
 
 # Pages that take longer than a quarter of a minute, by what is run of them.
-SLOW = {"python": {"export.md"}, "sh": {"README.md", "export.md"}}
+SLOW = {"python": {"estimator.md", "export.md"}, "sh": {"README.md", "export.md"}}
 
 
 def pages(kind: str) -> list[Any]:

@@ -22,7 +22,7 @@ from lipcert.sweeps import LocalCrew
 from lipcert.train import RunDirectory
 
 TABLES = ("table-tiny-imagenet", "table-cifar10", "table-cifar100")
-QUICK = ("moons-demo", "moons-teaser", "table-epsilon-slack", "fig-epsilon", "fig-convergence")
+QUICK = ("moons-demo", "table-epsilon-slack", "fig-convergence")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -89,6 +89,7 @@ def test_finished_trainings_are_kept(tmp_path: Path) -> None:
     assert model.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_trainings_and_the_same_command_goes_on(tmp_path: Path) -> None:
     command = [
         sys.executable,
@@ -131,7 +132,7 @@ def test_a_failing_training_is_reported(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["moons", "moons-soc"])
+@pytest.mark.parametrize("name", ["moons", pytest.param("moons-soc", marks=pytest.mark.slow)])
 def test_what_did_not_fail_is_drawn(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = REPRODUCTIONS[name].variants[0], REPRODUCTIONS[name].variants[-1]
     bad = replace(first, settings=("optimizer.lr=1e30",))

@@ -44,6 +44,7 @@ def test_mlps_become_stacks_one_a_process(tmp_path: Path) -> None:
     assert len(jobs_of(soc, processes=1)) == 2  # no plain MLPs
 
 
+@pytest.mark.slow
 def test_one_that_fails_stops_nobody_and_the_finished_are_kept(tmp_path: Path) -> None:
     good = [trial(tmp_path, f"seed={seed}") for seed in (1, 2)]
     bad = trial(tmp_path, "optimizer.lr=1e30")
@@ -102,7 +103,7 @@ def resting(runs: list[RunDirectory]) -> bool:
     return [run.metrics.stat().st_size for run in runs] == sizes
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_a_sweep_that_ends_takes_its_trainings_with_it(how: signal.Signals, tmp_path: Path) -> None:
     process, runs = sweep_process(tmp_path / "out"), runs_in(tmp_path / "out")
     wait_for(lambda: all(run.last_metrics() for run in runs) or process.poll() is not None)

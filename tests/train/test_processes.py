@@ -121,6 +121,7 @@ def test_a_process_that_dies_ends_the_job_with_its_error(rank: str, tmp_path: Pa
     assert "TypeError: died" in said
 
 
+@pytest.mark.slow
 def test_the_command_line_on_two_devices(cli, tmp_path: Path) -> None:
     common = ["moons-cll", "--set", "train.epochs=1", "--set", "train.dtype=float64", "--set", "data.val=501"]
     for devices in ("1", "2"):
