@@ -12,8 +12,8 @@ import statistics
 from pathlib import Path
 
 from lipcert.recipes import read_recipe
+from lipcert.runs.directory import RunDirectory
 from lipcert.sweeps import LocalCrew, Trial, complete
-from lipcert.train.rundir import RunDirectory
 from results import write_table
 
 SEEDS = (1, 2)

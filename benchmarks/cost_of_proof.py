@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from lipcert import Bounded, certifier
-from lipcert.certificate import certified_accuracy
-from lipcert.certificate_file import certify_data
-from lipcert.recipes.certifying import Subject
+from lipcert.certificates.certificate import certified_accuracy
+from lipcert.certificates.verification import certify_data
+from lipcert.commands.work.certify import Subject
 from results import write_table
 
 

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds import Bounded
-from lipcert.bounds.graph import Step
-from lipcert.bounds.linear_map import first_vector
+from lipcert.bounds.krylov import first_vector
+from lipcert.bounds.tracing.program import Step
 from lipcert.data import Dataset, load
 from lipcert.losses import CLL
 from lipcert.models import create

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds import upper
 from lipcert.bounds.contract import rule_of
-from lipcert.bounds.linear_map import first_vector
+from lipcert.bounds.krylov import first_vector
 from results import write_table
 
 GEOMETRIES = [(3, 1), (3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (7, 1), (7, 2)]  # kernel, stride

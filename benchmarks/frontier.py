@@ -20,11 +20,11 @@ from frontier_search import IMAGE, TRAINED_ON, Candidate, Stage, cropped, epochs
 from speedrun import FAST
 
 from lipcert.models import create
-from lipcert.pages.charts import radius_chart
-from lipcert.pages.figures import print_charts
-from lipcert.pages.sources import Finished
 from lipcert.recipes import Recipe, read_recipe
+from lipcert.report.chart_files import print_charts
+from lipcert.report.charts import radius_chart
 from lipcert.report.comparison import compare
+from lipcert.report.sources import Finished
 from lipcert.sweeps import LocalCrew, Trial, complete
 from results import write_table
 

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from lipcert.recipes import read_recipe
-from lipcert.report.rows import findings_of, fraction
+from lipcert.runs.rows import findings_of, fraction
 from lipcert.sweeps import LocalCrew, Trial, complete
 from lipcert.sweeps.findings import cell, over_seeds
 from results import write_table

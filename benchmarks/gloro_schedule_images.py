@@ -10,8 +10,8 @@ from pathlib import Path
 
 from gloro_schedule import GROWING
 
-from lipcert.report.rows import findings_of, fraction
-from lipcert.reproductions import REPRODUCTIONS
+from lipcert.paper import REPRODUCTIONS
+from lipcert.runs.rows import findings_of, fraction
 from lipcert.sweeps import LocalCrew, Trial, complete
 from results import write_table
 

@@ -19,13 +19,14 @@ import torch
 from timing import Timing, in_turns, serve
 from torch import nn
 
+from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.data import Dataset
 from lipcert.losses import CLL, CrossEntropy
 from lipcert.nn import MinMax
 from lipcert.train import Hardware, Plan, RunDirectory
 from lipcert.train.optimizers import adam
-from lipcert.train.single import Single
-from lipcert.train.training import Training
+from lipcert.train.state import Training
+from lipcert.train.step import Single
 from results import write_table
 
 BASE = {"classes": 10, "side": 32, "depth": 3, "batch": 32, "width": 16}
@@ -67,6 +68,7 @@ def training(loss: str, size: dict[str, int]) -> Single:
         turns=3,
         seed=0,
     )
+    keep_freed_memory()  # as the command line does
     return Single(Training(plan, RunDirectory(tempfile.mkdtemp()), Hardware("cpu").launch()))
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from lipcert.report.comparison import compare
-from lipcert.train.rundir import RunDirectory
+from lipcert.runs.directory import RunDirectory
 from results import write_table
 
 

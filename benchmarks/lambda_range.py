@@ -10,8 +10,8 @@ import math
 import os
 from pathlib import Path
 
-from lipcert.report.rows import findings_of
-from lipcert.reproductions import REPRODUCTIONS
+from lipcert.paper import REPRODUCTIONS
+from lipcert.runs.rows import findings_of
 from lipcert.sweeps import LocalCrew, Trial, complete
 from results import write_table
 

@@ -36,7 +36,7 @@ from lipcert.nn import (
     SOCConv2d,
     SOCLinear,
 )
-from lipcert.nn.derived import Derived
+from lipcert.nn.bases.derived import Derived
 from results import write_table
 
 CONVOLUTIONS: dict[str, Callable[[], nn.Module]] = {

@@ -12,12 +12,13 @@ import obvious
 import torch
 from timing import interleaved, print_ratios
 
+from lipcert.commands.support.allocator import keep_freed_memory
+from lipcert.paper import REPRODUCTIONS
 from lipcert.recipes import read_recipe
 from lipcert.recipes.execution import build
-from lipcert.reproductions import REPRODUCTIONS
 from lipcert.train import Hardware, RunDirectory
-from lipcert.train.stack import Stack
-from lipcert.train.training import Training
+from lipcert.train.stacked.stack import Stack
+from lipcert.train.state import Training
 from results import write_table
 
 
@@ -37,6 +38,7 @@ def lipcert_step(*recipes: str) -> Callable[[], None]:
     """A step of `lipcert train` of all of them, everything included but the end of an epoch."""
     fabric = Hardware("cpu").launch()
     plans = [build(read_recipe(recipe))[0] for recipe in recipes]
+    keep_freed_memory()  # as the command line does
     return Stack([Training(plan, RunDirectory(tempfile.mkdtemp()), fabric) for plan in plans]).advance
 
 

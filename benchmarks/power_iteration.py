@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from lipcert.bounds.graph import trace
-from lipcert.bounds.linear_map import first_vector
+from lipcert.bounds.krylov import first_vector
 from lipcert.bounds.proof import prove
+from lipcert.bounds.tracing.program import trace
 from lipcert.models import create, load
 from lipcert.models.files import model_file, read_card
 from lipcert.types import Shape

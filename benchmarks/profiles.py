@@ -12,11 +12,12 @@ import torch
 from step import training
 from torch.profiler import ProfilerActivity, profile
 
+from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.recipes import read_recipe
 from lipcert.recipes.execution import build
 from lipcert.train import Hardware, RunDirectory
-from lipcert.train.stack import Stack
-from lipcert.train.training import Training
+from lipcert.train.stacked.stack import Stack
+from lipcert.train.state import Training
 from results import write_table
 
 SHOWN = 8
@@ -24,6 +25,7 @@ SHOWN = 8
 
 def moons() -> Callable[[], None]:
     plan, _ = build(read_recipe("moons-cll"))
+    keep_freed_memory()  # as the command line does
     return Stack([Training(plan, RunDirectory(tempfile.mkdtemp()), Hardware("cpu").launch())]).advance
 
 

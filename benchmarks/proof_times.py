@@ -10,7 +10,7 @@ import time
 import torch
 
 from lipcert.bounds import upper
-from lipcert.bounds.memory import fresh_proofs
+from lipcert.bounds.provers.proof_cache import fresh_proofs
 from lipcert.models import create
 from results import write_table
 

@@ -10,8 +10,8 @@ from statistics import fmean
 
 from speedrun import found
 
+from lipcert.commands.support.sweep_worker import carry_out
 from lipcert.sweeps import Trial
-from lipcert.sweeps.worker import carry_out
 
 # Of a variant and a seed.
 Maker = Callable[[str, int], Trial]

@@ -11,7 +11,7 @@ import torch
 from step import BATCH, ready, training
 from timing import in_turns, print_ratios, serve
 
-from lipcert.train.stack import Stack
+from lipcert.train.stacked.stack import Stack
 from results import write_table
 
 MODELS, WORK, ROUNDS = 3, "engine, CLL", 15

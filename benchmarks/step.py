@@ -15,14 +15,15 @@ import obvious
 import torch
 from timing import Timing, in_turns, print_ratios, serve
 
+from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.data import Dataset
 from lipcert.data.augmentation import Augmentation
 from lipcert.losses import CLL, CrossEntropy, GloRo
 from lipcert.models import create
 from lipcert.train import Hardware, Plan, RunDirectory
-from lipcert.train.optimizers import adam
-from lipcert.train.single import Single
-from lipcert.train.training import Training
+from lipcert.train.optimizers import MakeOptimizer, adam
+from lipcert.train.state import Training
+from lipcert.train.step import Single
 from results import write_table
 
 BATCH = 128
@@ -55,8 +56,9 @@ def images(name: str, samples: int) -> Dataset:
     return Dataset(pixels, torch.arange(samples) % classes, tuple(map(str, range(classes))))
 
 
-def ready(name: str, work: str) -> Training:
-    """A training of our loop."""
+def ready(name: str, work: str, optimizer: MakeOptimizer = adam, turns: int = 3) -> Training:
+    """Return a training of our loop, in a process set up as the command line's is."""
+    keep_freed_memory()
     shape, classes, validation, _ = SHAPES[name]
     loss = WORKS[work]
     assert loss is not None
@@ -64,23 +66,23 @@ def ready(name: str, work: str) -> Training:
     plan = Plan(
         model=create(name, num_classes=classes, input_shape=shape),
         loss=loss,
-        optimizer=lambda parameters: adam(parameters, lr=1e-3),
+        optimizer=optimizer,
         train=images(name, 4 * BATCH),
         val=images(name, validation),
         validate_every=1,
         epochs=1000,
         batch_size=BATCH,
         iterations=5,
-        turns=3,  # as the recipes have it
+        turns=turns,
         seed=0,
         augmentation=augment,
     )
     return Training(plan, RunDirectory(tempfile.mkdtemp()), Hardware("cpu").launch())
 
 
-def training(name: str, work: str) -> Single:
-    """Its steps."""
-    return Single(ready(name, work))
+def training(name: str, work: str, optimizer: MakeOptimizer = adam, turns: int = 3) -> Single:
+    """Its steps; the constants take turns as the recipes have it."""
+    return Single(ready(name, work, optimizer, turns))
 
 
 def epoch_end(steps: Single) -> float:

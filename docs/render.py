@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lipcert.paper.definition import VERDICTS
+from lipcert.paper.loss_layer_grid import CLEAN, CRA, grid_cells
+from lipcert.paper.paper_tables import seed_cells
 from lipcert.report.curves import curve_cells
-from lipcert.report.tables import markdown_table
-from lipcert.reproductions.definition import VERDICTS
-from lipcert.reproductions.grid import CLEAN, CRA, grid_cells
-from lipcert.reproductions.tables import seed_cells
+from lipcert.report.table import markdown_table
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from lipcert import InputError, StaleBoundError, certified_accuracy, certifier, certify
 from lipcert.bounds.contract import RULES, Constant, Registered
-from lipcert.certificate import Certificate, Rounding, binomial_interval
+from lipcert.certificates.certificate import Certificate, Rounding, binomial_interval
 from lipcert.errors import LipcertWarning, UnknownBoundError
 from lipcert.nn import MinMax
 

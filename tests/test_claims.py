@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from lipcert.report.rows import Row
-from lipcert.reproductions.claims import (
+from lipcert.paper.claims import (
     ahead,
     constant,
     falls_outside,
@@ -15,7 +14,8 @@ from lipcert.reproductions.claims import (
     scale_sets_khf,
     trades,
 )
-from lipcert.reproductions.images import CONVERGENCE
+from lipcert.paper.figures_4c3f import CONVERGENCE
+from lipcert.runs.rows import Row
 
 
 def rows_of(column: str, points: Mapping[float, Sequence[float]], series: str = "") -> list[Row]:

@@ -14,14 +14,14 @@ import pytest
 import torch
 import typer
 
-from lipcert import completion, doctor
 from lipcert.cli import app
+from lipcert.commands.support import completion
+from lipcert.commands.work import doctor, listing
 from lipcert.data.fetch import ARCHIVES
 from lipcert.models import load
 from lipcert.models.trained import trained_models
+from lipcert.paper import REPRODUCTIONS
 from lipcert.recipes import packaged_recipes
-from lipcert.report import listing
-from lipcert.reproductions import REPRODUCTIONS
 
 SMOKE = ["train", "moons-cll", "--budget", "smoke"]
 
@@ -306,7 +306,7 @@ def test_the_doctor(cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 def test_a_shell_completes_what_there_is() -> None:
-    assert tuple(completion.KINDS) == tuple(listing._KINDS)
+    assert set(completion.KINDS) == set(listing.KINDS)
     assert set(completion.REPRODUCTIONS) == set(REPRODUCTIONS)
     assert set(completion.DATA_SETS) == set(ARCHIVES)
     assert completion.recipes("") == packaged_recipes()
@@ -345,7 +345,7 @@ def test_ctrl_c_ends_a_certification_with_status_130_and_writes_nothing(tmp_path
     program = (
         "import sys, signal, os\n"
         "def certify(*a, **k): os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(5)\n"
-        "import lipcert.recipes.certifying as certifying; certifying.certify_data = certify\n"
+        "import lipcert.commands.work.certify as certifying; certifying.certify_data = certify\n"
         "sys.argv = ['lipcert', 'certify', 'moons-cll']\n"
         "from lipcert.cli import main; main()"
     )

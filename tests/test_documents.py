@@ -137,8 +137,9 @@ def parse_lipcert(words: list[str]) -> None:
     import typer
 
     from lipcert.cli import app
+    from lipcert.commands.work.reproduce import parse_seeds
+    from lipcert.paper import REPRODUCTIONS
     from lipcert.recipes import read_recipe, read_stack
-    from lipcert.reproductions import REPRODUCTIONS, parse_seeds
     from lipcert.sweeps import lay_out
 
     command: Any = typer.main.get_command(app)
@@ -227,7 +228,7 @@ def test_the_files_of_the_page_on_extending_obey_the_laws(tmp_path: Path) -> Non
 
 
 PACKAGES = ("attack", "bounds", "data", "export", "losses", "models", "nn")
-PACKAGES += ("recipes", "reproductions", "sweeps", "train")
+PACKAGES += ("paper", "recipes", "sweeps", "train")
 
 
 def documented() -> set[int]:
@@ -272,8 +273,8 @@ def test_every_loss_and_layer_has_its_equation() -> None:
 
 
 def test_commands_in_the_documents_exist() -> None:
+    from lipcert.paper import REPRODUCTIONS
     from lipcert.recipes import packaged_recipes
-    from lipcert.reproductions import REPRODUCTIONS
 
     text = "\n".join(path.read_text() for path in DOCUMENTS)
     for name in re.findall(r"lipcert reproduce ([a-z][\w-]*)", text):

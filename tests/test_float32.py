@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from lipcert import InputError, certifier
 from lipcert.bounds.evaluation import evaluate
-from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import prove
+from lipcert.bounds.tracing.program import trace
 from lipcert.nn import Branches, Householder, L2NormPool2d, MinMax, Residual, Scale
 
 

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 import lipcert
 from lipcert import Bounded, InputError
-from lipcert.bounds.cholesky import gram_uppers
-from lipcert.bounds.graph import trace
 from lipcert.bounds.proof import prove
-from lipcert.local_bound import local_bound
+from lipcert.bounds.provers.factorisation import gram_uppers
+from lipcert.bounds.tracing.program import trace
+from lipcert.certificates.local import local_bound
+from lipcert.commands.work.certify import verify_file
 from lipcert.losses import CLL
 from lipcert.nn import MinMax, Residual
 from lipcert.recipes import execute, read_recipe
-from lipcert.recipes.certifying import verify_file
 
 
 def clipped(seed: int) -> nn.Module:

@@ -11,17 +11,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import lipcert.bounds.fourier as fourier
+import lipcert.bounds.provers.fourier as fourier
 from lipcert.bounds.contract import sample_norm
 from lipcert.bounds.evaluation import FLOAT32, LARGEST32, Deployed, Evaluation, _deployed, evaluate
-from lipcert.bounds.graph import Program, trace
 from lipcert.bounds.growth import Growth, growths
 from lipcert.bounds.proof import prove
-from lipcert.bounds.rounding import SAFETY, TINY, TINY32, U, gamma
+from lipcert.bounds.provers.rounding import SAFETY, TINY, TINY32, U, gamma
+from lipcert.bounds.provers.strips import Strip, strip_norm_upper
 from lipcert.bounds.rules.linear import LinearRule, dot_roundoff
-from lipcert.bounds.strips import Strip, strip_norm_upper
-from lipcert.certificate import Certifier
-from lipcert.head import Head
+from lipcert.bounds.tracing.program import Program, trace
+from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.head import Head
 
 
 def there(found: float | Tensor, formula: float) -> None:

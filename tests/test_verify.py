@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lipcert import InputError
-from lipcert.certificate import Certifier, certifier
-from lipcert.certificate_file import Check
+from lipcert.certificates.certificate import Certifier, certifier
+from lipcert.certificates.statement import claimed, read_certificate
+from lipcert.certificates.verification import Check
+from lipcert.commands.work.certify import certify_model, verify_file
 from lipcert.models import load
 from lipcert.models.files import read_card, save
 from lipcert.recipes import execute, read_recipe
-from lipcert.recipes.certifying import certify_model, verify_file
-from lipcert.statement import claimed, read_certificate
 
 Tree = dict[str, Any]
 Way = tuple[str | int, ...]  # to a place in the tree

@@ -14,10 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lipcert.atomic import write_json
+from lipcert.certificates.statement import read_certificate
+from lipcert.commands.work.certify import certify_model
 from lipcert.models import load, save
 from lipcert.models.files import model_file, read_card, round_to_16_bits
-from lipcert.recipes.certifying import certify_model
 from lipcert.recipes.reading import read_recipe
+from lipcert.recipes.tightness import measure
 from lipcert.report.model_card import model_card
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "lipcert" / "models" / "weights"
@@ -36,7 +38,12 @@ def package(run: Path, home: Path) -> None:
         findings = certify_model(
             str(made), None, certify.splits[-1], None, certify.rounding, certify.effort, certify.local
         )
-        write_json(made / "certificate.json", findings.to_json())
+        seconds = read_certificate(run / "certificate.json").seconds
+        write_json(made / "certificate.json", findings.model_copy(update={"seconds": seconds}).to_json())
+        # Of the rounded weights; an earlier search of the very same ones is kept.
+        if run == home and (run / "tightness.json").is_file():
+            shutil.copy(run / "tightness.json", made)
+        measure(made, "cpu", quiet=False)
         (made / "model-card.md").write_text(model_card(made, home.name))
         home.mkdir(parents=True, exist_ok=True)
         for file in made.iterdir():

@@ -13,7 +13,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from lipcert import bounds, data, losses, models, nn
     from lipcert.bounds import Bounded, UnknownBoundError, upper
-    from lipcert.certificate import Certificate, Certifier, certified_accuracy, certifier, certify
+    from lipcert.certificates.certificate import (
+        Certificate,
+        Certifier,
+        certified_accuracy,
+        certifier,
+        certify,
+    )
     from lipcert.errors import DisagreementError, InputError, LipcertError, StaleBoundError
     from lipcert.estimator import CertifiedClassifier
     from lipcert.models.files import load
@@ -23,12 +29,12 @@ _HOME = {
     "Bounded": "lipcert.bounds",
     "upper": "lipcert.bounds",
     "UnknownBoundError": "lipcert.errors",
-    "Certificate": "lipcert.certificate",
+    "Certificate": "lipcert.certificates.certificate",
     "CertifiedClassifier": "lipcert.estimator",
-    "Certifier": "lipcert.certificate",
-    "certified_accuracy": "lipcert.certificate",
-    "certifier": "lipcert.certificate",
-    "certify": "lipcert.certificate",
+    "Certifier": "lipcert.certificates.certificate",
+    "certified_accuracy": "lipcert.certificates.certificate",
+    "certifier": "lipcert.certificates.certificate",
+    "certify": "lipcert.certificates.certificate",
     "load": "lipcert.models.files",
     "DisagreementError": "lipcert.errors",
     "InputError": "lipcert.errors",

@@ -8,7 +8,7 @@ class LipcertError(Exception):
 
 
 class InputError(LipcertError, ValueError):
-    """What the user gave is wrong; the message is one clear line (exit status 2)."""
+    """Raised when what the user gave is wrong; the message is one clear line (exit status 2)."""
 
 
 class UnknownBoundError(LipcertError, TypeError):
@@ -37,7 +37,7 @@ def reason(error: BaseException) -> str:
 
 
 def exit_status(error: LipcertError) -> int:
-    """Of a process that ends with it: 1 failed, 2 the input was wrong, 130 interrupted."""
+    """Return the exit status for an error: 1 failed, 2 the input was wrong, 130 interrupted."""
     if isinstance(error, InterruptedRunError):
         return 130
     return 2 if isinstance(error, InputError) else 1

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def tensors_sha256(tensors: Mapping[str, Tensor]) -> str:
-    """Of names, types, shapes and every bit of the values, in the order of the names.
+    """Hash names, types, shapes and every bit of the values, in the order of the names.
 
     Example:
         >>> a = tensors_sha256({"w": torch.zeros(2)})

@@ -76,7 +76,7 @@ class PairLip(NamedTuple):
         return self.features.amax() * torch.stack(largest).amax()
 
     def near(self, labels: Tensor, pair: Tensor) -> PairLip:
-        """Of four classes alone: the two farthest apart of which one is a label, and one more pair (2,)."""
+        """Keep four classes: the two farthest apart of which one is a label, and one more pair (2,)."""
         return PairLip(self.features, self.head[torch.cat([farthest(self.head, labels), pair])])
 
     def detach(self) -> PairLip:

@@ -7,7 +7,7 @@ from torch import nn
 
 from lipcert import certifier
 from lipcert.attack.target import Target
-from lipcert.certificate import Rounding
+from lipcert.certificates.certificate import Rounding
 
 BOUNDS = (0.0, 1.0)
 

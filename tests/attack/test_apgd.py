@@ -10,7 +10,7 @@ from lipcert import certifier
 from lipcert.attack import BUDGETS
 from lipcert.attack.apgd import apgd_ce, apgd_t
 from lipcert.attack.target import Target
-from lipcert.certificate import Rounding
+from lipcert.certificates.certificate import Rounding
 from tests.attack.samples import BOUNDS, network, unprotected
 
 

@@ -10,12 +10,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lipcert import InputError, certificate, certifier, local_bound
+from lipcert import InputError, certifier
 from lipcert.attack import Band, attack
 from lipcert.attack.band import ATTACKS
 from lipcert.attack.margin import towards_rival
 from lipcert.attack.roundings import among_roundings
 from lipcert.attack.target import Target
+from lipcert.certificates import certificate
+from lipcert.certificates import local as local_bound
 from lipcert.data import Dataset
 from lipcert.nn import MinMax
 from lipcert.recipes import execute, read_recipe

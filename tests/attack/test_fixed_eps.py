@@ -10,8 +10,8 @@ from torch import nn
 
 from lipcert import certifier
 from lipcert.attack import attack
-from lipcert.attack.ball import inside, reach
-from lipcert.certificate import Rounding
+from lipcert.attack.projection import inside, reach
+from lipcert.certificates.certificate import Rounding
 from lipcert.data import Dataset
 from tests.attack.samples import centred, unprotected
 

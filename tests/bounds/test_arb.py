@@ -11,7 +11,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from lipcert.bounds import upper
-from lipcert.bounds.cholesky import spectral_norm_upper
+from lipcert.bounds.provers.factorisation import spectral_norm_upper
 from tests.bounds.arb import arb_lower
 from tests.bounds.provers import PROVERS, force
 from tests.bounds.test_convolution import dense

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from lipcert import InputError
-from lipcert.bounds.cholesky import gram_upper, nu, spectral_norm_upper
+from lipcert.bounds.provers.factorisation import gram_upper, nu, spectral_norm_upper
 from tests.bounds.arb import arb_norm
 
 

@@ -12,8 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from lipcert.bounds import convolution, upper
-from lipcert.bounds.fourier import _table
+from lipcert.bounds import upper
+from lipcert.bounds.provers import convolution_norm as convolution
+from lipcert.bounds.provers.fourier import _table
 from tests.bounds.arb import arb_norm
 from tests.bounds.provers import PROVERS, force
 

@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert import InputError, certifier
-from lipcert.bounds.kernels import AsksForKernels
-from lipcert.certificate import Certifier
-from lipcert.precision import full_precision
+from lipcert.bounds.fidelity.kernels import AsksForKernels
+from lipcert.bounds.precision import full_precision
+from lipcert.certificates.certificate import Certifier
 
 SHAPE = (1, 12, 12)
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from lipcert.bounds.contract import rule_of
-from lipcert.bounds.linear_map import first_vector
+from lipcert.bounds.krylov import first_vector
 
 CASES = {
     "convolution": (nn.Conv2d(8, 16, 3, padding=1), (8, 9, 9)),

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from lipcert.bounds import memory, upper
+from lipcert.bounds import upper
 from lipcert.bounds.contract import Proof
-from lipcert.bounds.memory import fresh_proofs, remembered
+from lipcert.bounds.provers import proof_cache as memory
+from lipcert.bounds.provers.proof_cache import fresh_proofs, remembered
 
 
 @pytest.fixture
@@ -98,3 +99,13 @@ def test_short_proofs_are_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(memory, "_folder", lambda: tmp_path / "proofs")
     upper(nn.Linear(3, 3), (3,))
     assert not (tmp_path / "proofs").exists()
+
+
+def test_the_key_depends_on_the_code_of_provers_rules_and_layers() -> None:
+    read = []
+    original = Path.read_bytes
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "read_bytes", lambda self: read.append(self) or original(self))
+        memory._fingerprint()
+    names = {"/".join(path.parts[-3:]) for path in read}
+    assert {"bounds/provers/gram.py", "bounds/rules/linear.py", "lipcert/nn/soc.py"} <= names

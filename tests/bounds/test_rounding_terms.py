@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from lipcert.bounds import cholesky
-from lipcert.bounds.cholesky import gram_upper, nu
+from lipcert.bounds.provers import factorisation as cholesky
+from lipcert.bounds.provers.factorisation import gram_upper, nu
 
 U = Fraction(1, 2**53)
 CASES = {

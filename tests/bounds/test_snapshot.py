@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lipcert import InputError, UnknownBoundError
 from lipcert.bounds import upper
-from lipcert.bounds.snapshot import Snapshot, frozen_copy
+from lipcert.bounds.fidelity.snapshot import Snapshot, frozen_copy
 from lipcert.nn import SOCConv2d
 from tests.laws.test_layers import EXAMPLES
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.contract import RULES, rule_of
-from lipcert.bounds.graph import Step, trace
-from lipcert.bounds.snapshot import frozen_copy
-from lipcert.bounds.stretch import lower_of, stretch, witness
-from lipcert.pages.layers import head_row, spread_lower
-from lipcert.report.inspection import estimate_of
+from lipcert.bounds.fidelity.snapshot import frozen_copy
+from lipcert.bounds.lower_bound import lower_of, stretch, witness
+from lipcert.bounds.tracing.program import Step, trace
+from lipcert.commands.work.inspection import estimate_of
+from lipcert.report.layers import head_row, spread_lower
 
 EXAMPLES = {
     f"{kind.__name__}-{i}": example

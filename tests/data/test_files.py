@@ -22,7 +22,7 @@ from lipcert.data.examples import (
     write_folder,
     write_tiny_imagenet,
 )
-from lipcert.data.images import Form, common_form, read_image
+from lipcert.data.image_cache import Form, common_form, read_image
 from lipcert.data.splitting import hold_out
 
 
@@ -258,7 +258,7 @@ def test_deep_images_are_refused(tmp_path: Path) -> None:
 
 
 def test_images_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lipcert.data import images
+    from lipcert.data import image_cache as images
 
     arguments = write_folder(tmp_path)
     first = load("folder", **arguments)

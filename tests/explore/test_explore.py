@@ -24,12 +24,12 @@ from lipcert.data.examples import write_cifar10
 from lipcert.errors import InputError
 from lipcert.explore import playground
 from lipcert.explore.computing import in_turn
-from lipcert.explore.curves import charts_of, curves_html
 from lipcert.explore.exhibit import Exhibit
-from lipcert.explore.images import Judge, read_upload, rival_radii
+from lipcert.explore.image_view import Judge, read_upload, rival_radii
 from lipcert.explore.images_tab import Looking
 from lipcert.explore.playground import LOSSES, Wish, numbers_of, train
 from lipcert.explore.playground_tab import Watching
+from lipcert.explore.run_curves import charts_of, curves_html
 from lipcert.explore.server import MAX_UPLOAD, served
 from lipcert.recipes import execute, read_recipe
 from tests.browser import chromium_page, overheard
@@ -265,6 +265,7 @@ def address(exhibit: Exhibit) -> Iterator[str]:
         yield address
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_ten_visitors_at_once(address: str, photo: Path) -> None:
     from gradio_client import Client, handle_file
@@ -334,7 +335,7 @@ def test_wrong_input_is_one_line_and_status_2(cli: Any, run: Path, monkeypatch: 
     assert "pip install 'lipcert[explore]'" in refused()
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("ending", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_ctrl_c_and_sigterm_end_it_cleanly(ending: signal.Signals, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

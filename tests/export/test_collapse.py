@@ -9,8 +9,8 @@ from torch import nn
 from lipcert.bounds.contract import RULES
 from lipcert.export import plain
 from lipcert.nn import AOLLinear, MinMax, ShiftMix, SOCConv2d
-from lipcert.nn.derived import Derived
-from lipcert.nn.spectral import Spectral
+from lipcert.nn.bases.derived import Derived
+from lipcert.nn.bases.spectral import Spectral
 
 DERIVED = {
     f"{kind.__name__}-{i}": example

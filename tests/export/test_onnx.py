@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lipcert.certificate import Certifier
+from lipcert.certificates.certificate import Certifier
 from lipcert.errors import InputError, LipcertWarning
 from lipcert.export import export_onnx
 from lipcert.export.certified_graph import CertifiedGraph

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor, nn
 
-from lipcert.certificate import Certificate
+from lipcert.certificates.certificate import Certificate
 
 Model = Callable[[Tensor], Tensor]
 STEPS = 8

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 import lipcert
 from lipcert.bounds import upper
-from lipcert.certificate import Certificate, Rounding
+from lipcert.certificates.certificate import Certificate, Rounding
 from lipcert.errors import LipcertError
 from tests.laws.attacking import contradictions, precision, steepest
 from tests.laws.changes import CHANGES

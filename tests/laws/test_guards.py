@@ -15,13 +15,15 @@ import torch
 from torch import nn
 
 import lipcert
-from lipcert.bounds import graph, guards, replay, snapshot, upper
+from lipcert.bounds import upper
 from lipcert.bounds.contract import RULES, Rule
-from lipcert.bounds.geometry import Geometry
-from lipcert.bounds.overwriting import SeesWrites
-from lipcert.bounds.replay import Replay
+from lipcert.bounds.fidelity import guards, replay, snapshot
+from lipcert.bounds.fidelity.replay import Replay
+from lipcert.bounds.fidelity.snapshot import Snapshot
+from lipcert.bounds.provers.geometry import Geometry
 from lipcert.bounds.rules.convolution import ConvRule
-from lipcert.bounds.snapshot import Snapshot
+from lipcert.bounds.tracing import program as graph
+from lipcert.bounds.tracing.overwriting import SeesWrites
 from lipcert.errors import LipcertError, UnknownBoundError
 from tests.laws.changes import CHANGES
 from tests.laws.corpus import FORWARDS

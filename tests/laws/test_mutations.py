@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import lipcert.bounds.convolution as convolution
+import lipcert.bounds.provers.convolution_norm as convolution
 import lipcert.bounds.rules.linear as linear
-import lipcert.certificate as certificate
+import lipcert.certificates.certificate as certificate
 from lipcert.bounds import Constant
 from lipcert.bounds.contract import RULES, Registered
-from lipcert.bounds.geometry import Geometry
+from lipcert.bounds.provers.geometry import Geometry
 from tests.bounds.test_bounded import test_the_adjoint_of_any_convolution_is_exact as adjoint_law
 from tests.laws import test_layers, test_models
 from tests.test_certificate import linear as linear_layer

@@ -12,14 +12,14 @@ import torch
 from torch import nn
 
 from lipcert.bounds import Bounded
-from lipcert.certificate import Certifier
+from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.statement import claimed, read_certificate
+from lipcert.commands.work.certify import verify_file
 from lipcert.errors import InputError
 from lipcert.models import ModelCard, create, load, save, trained
 from lipcert.models.files import model_file, read_card, round_to_16_bits
 from lipcert.models.trained import model_place, read_statement, trained_models
-from lipcert.recipes.certifying import verify_file
 from lipcert.report.model_card import model_card
-from lipcert.statement import claimed, read_certificate
 
 
 @pytest.mark.parametrize("name", trained_models())

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+import torch.utils.checkpoint
 from torch import Tensor, nn
 
 import lipcert
 from lipcert import Bounded, InputError
 from lipcert.bounds import upper
 from lipcert.bounds.contract import rule_of
-from lipcert.bounds.convolution import any_size_upper
+from lipcert.bounds.provers.convolution_norm import any_size_upper
 from lipcert.nn import (
     AOLConv2d,
     AOLLinear,
@@ -30,7 +33,7 @@ from lipcert.nn import (
     SOCConv2d,
     SOCLinear,
 )
-from lipcert.nn.derived import Derived
+from lipcert.nn.bases.derived import Derived
 from lipcert.nn.sandwich import cayley
 from lipcert.nn.soc import series_roundings, series_upper, squared_series, unfoldings
 
@@ -298,20 +301,43 @@ def test_training_forgets_what_evaluation_kept(write: str) -> None:
     torch.testing.assert_close(after, copy.deepcopy(layer)(x))
 
 
-@pytest.mark.parametrize("layer", [SOCConv2d(2, 3), CPLConv2d(2, 4)])
+@pytest.mark.parametrize("make", [lambda: SOCConv2d(2, 3), lambda: CPLConv2d(2, 4)])
 @pytest.mark.parametrize("fused", [False, True])
-def test_vectors_follow_once_a_step(layer: Derived, fused: bool) -> None:
+def test_vectors_follow_once_per_step(make: Callable[[], Derived], fused: bool) -> None:
     """All pieces of a batch have the same weights; the next step has others."""
-    x = torch.randn(2, 2, 4, 4)
-    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1, fused=fused)
-    layer.train()
-    outputs = [layer(x) for _ in range(3)]
+    torch.manual_seed(0)
+    layer, x = make(), torch.randn(2, 2, 4, 4)
+    bounded = Bounded(
+        nn.Sequential(layer, nn.Flatten(), nn.Linear(16 * layer(x).shape[1], 2)), (2, 4, 4)
+    ).train()
+    optimizer = torch.optim.Adam(bounded.parameters(), lr=0.1, fused=fused)
+    outputs = [bounded(x, first=first)[0] for first in (True, False, False)]
     assert torch.equal(outputs[0], outputs[2])
     followed = {name: value.clone() for name, value in layer.named_buffers()}
     outputs[0].square().sum().backward()
     optimizer.step()
-    layer(x)
+    bounded(x)
     assert all(not torch.equal(value, followed[name]) for name, value in layer.named_buffers())
+
+
+def test_a_layer_without_bounded_follows_by_itself() -> None:
+    torch.manual_seed(0)
+    layer, x = CPLConv2d(2, 4).train(), torch.randn(2, 2, 4, 4)
+    with torch.no_grad():
+        layer.weight.copy_(torch.randn_like(layer.weight))
+    outputs = [layer(x) for _ in range(30)]
+    moved = [float((a - b).abs().max().detach()) for a, b in pairwise(outputs)]
+    assert moved[0] > 0
+    assert moved[-1] < 1e-3 * moved[0] + 1e-6
+
+
+def test_a_checkpointed_layer_is_rerun_with_the_same_weights() -> None:
+    torch.manual_seed(0)
+    layer, x = CPLConv2d(2, 4).train(), torch.randn(2, 2, 4, 4, requires_grad=True)
+    kept = copy.deepcopy(layer)
+    torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False).square().sum().backward()
+    kept(x).square().sum().backward()
+    torch.testing.assert_close(layer.weight.grad, kept.weight.grad, rtol=0, atol=0)
 
 
 def test_a_compiled_layer_is_not_compiled_anew_at_every_step() -> None:

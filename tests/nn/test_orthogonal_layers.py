@@ -30,10 +30,10 @@ from lipcert.nn import (
     PartialAbs,
     ShiftMix,
 )
+from lipcert.nn.bases.spectral import by_frequency, centred_symbol
 from lipcert.nn.cholesky import whitened
 from lipcert.nn.lot import orthogonal_factor
 from lipcert.nn.shift_mix import nearest_orthogonal, shift
-from lipcert.nn.spectral import by_frequency, centred_symbol
 from lipcert.train.optimizers import adam, adamw, nadam, sgd
 from lipcert.train.orthogonal import OrthogonalAdam
 

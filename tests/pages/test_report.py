@@ -14,11 +14,11 @@ import pytest
 
 from lipcert.data.examples import write_cifar10
 from lipcert.errors import InputError
-from lipcert.pages.charts import radius_chart
-from lipcert.pages.layers import TITLES
-from lipcert.pages.report import write_report
-from lipcert.pages.sources import Finished, find_sources, names_of
 from lipcert.recipes import execute, read_recipe
+from lipcert.report.charts import radius_chart
+from lipcert.report.layers import TITLES
+from lipcert.report.page import write_report
+from lipcert.report.sources import Finished, find_sources, names_of
 from lipcert.sweeps import LocalCrew, complete, lay_out
 from lipcert.sweeps.findings import write_csv
 from lipcert.train import RunDirectory

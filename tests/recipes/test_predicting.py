@@ -10,12 +10,12 @@ import pytest
 import torch
 from PIL import Image
 
-from lipcert.certificate import certifier
+from lipcert.certificates.certificate import certifier
+from lipcert.certificates.predictions import predict_files
 from lipcert.data import load as load_data
 from lipcert.data.examples import write_folder
 from lipcert.models import load
 from lipcert.recipes import execute, read_recipe
-from lipcert.recipes.predicting import predict_files
 
 SMOKE = ("train.epochs=1", "model.width=0.125", "certify.tightness=null")
 

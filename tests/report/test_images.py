@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from lipcert import InputError
-from lipcert.certified_samples import load_certificates
 from lipcert.data.examples import write_cifar10
 from lipcert.recipes import execute, packaged_recipes, read_recipe
 from lipcert.report.comparison import _paper, compare, splits_shown, write_comparison
-from lipcert.report.evaluation import write_evaluation
 from lipcert.report.names import is_published_size
+from lipcert.report.run_figures import write_evaluation
+from lipcert.runs.samples import load_certificates
 from lipcert.train import RunDirectory
 
 

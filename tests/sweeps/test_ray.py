@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
+from lipcert.commands.work.sweep import crew_of
 from lipcert.errors import InputError
 from lipcert.sweeps import LocalCrew, complete, lay_out
-from lipcert.sweeps.command import crew_of
 from tests.sweeps.test_trials import wait_for
 
 

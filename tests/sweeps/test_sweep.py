@@ -9,8 +9,8 @@ import pytest
 
 from lipcert.errors import InputError
 from lipcert.sweeps import Sweep, lay_out, read_sweep
+from lipcert.sweeps.combinations import check_place, overruled
 from lipcert.sweeps.findings import best_of, over_seeds, rows_of
-from lipcert.sweeps.grid import check_place, overruled
 
 
 def test_a_grid_ends_in_one_table_and_the_best(cli, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_values_that_a_schedule_makes_alike_are_found(
 
 
 def test_a_sweep_that_a_schedule_overrules_is_warned_of(cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lipcert.sweeps.command.run_trials", lambda *_: {})
+    monkeypatch.setattr("lipcert.commands.work.sweep.run_trials", lambda *_: {})
     status, _, error = cli("sweep", "moons-cll", "--over", SLACK, "--over", "seed=1..2")
     assert status == 0
     assert error.count("\n") == 1

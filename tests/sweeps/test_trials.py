@@ -78,6 +78,7 @@ def test_a_place_that_is_taken_is_found_before_anything_starts(tmp_path: Path) -
         LocalCrew(0)
 
 
+@pytest.mark.slow
 def test_overwriting_begins_anew(tmp_path: Path) -> None:
     one = trial(tmp_path, "seed=1")
     assert run_trials([one], LocalCrew(1)) == {}

@@ -1,15 +1,19 @@
-"""A small training for `test_processes.py`: program.py OUTPUT DEVICES [stop=STEP] [die=RANK] [model=NAME]."""
+"""A small training for `test_processes.py`.
+
+program.py OUTPUT DEVICES [stop=STEP] [die=RANK] [model=NAME] [optimizer=NAME]
+"""
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from lipcert.certificate import Certifier
-from lipcert.certificate_file import certify_data
+from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.verification import certify_data
 from lipcert.data import Dataset
 from lipcert.errors import InterruptedRunError
 from lipcert.losses import CLL
@@ -17,8 +21,8 @@ from lipcert.nn import AOLConv2d, CPLConv2d, LLNLinear, MinMax, SandwichConv2d, 
 from lipcert.train import Hardware, Plan, RunDirectory
 from lipcert.train.hardware import is_first_process, shard_of
 from lipcert.train.loop import fit
-from lipcert.train.optimizers import adam
-from lipcert.train.single import Single
+from lipcert.train.optimizers import adam, muon
+from lipcert.train.step import Single
 
 MODELS = {
     "plain": lambda: [nn.Conv2d(1, 4, 3, 2, 1), MinMax(), nn.Flatten(), nn.Linear(36, 8)],
@@ -37,7 +41,7 @@ MODELS = {
 }
 
 
-def plan(model: str = "plain") -> Plan:
+def plan(model: str = "plain", optimizer: str = "adam") -> Plan:
     """Batches of 51 and a last one of 42 samples: neither they nor the validation divide by two evenly."""
     torch.manual_seed(0)
     x = torch.randint(0, 256, (501, 1, 6, 6), dtype=torch.uint8)
@@ -45,7 +49,7 @@ def plan(model: str = "plain") -> Plan:
     return Plan(
         model=nn.Sequential(*MODELS[model](), MinMax(), nn.Linear(8, 2)).double(),
         loss=CLL(eps=0.1, slack=0.1, lam=1e-3),
-        optimizer=lambda parameters: adam(parameters, lr=1e-3),
+        optimizer=partial({"adam": adam, "muon": muon}[optimizer], lr=1e-3),
         train=Dataset(x, y, ("dark", "bright")),
         val=Dataset(x[:97], y[:97], ("dark", "bright")),
         validate_every=1,
@@ -61,7 +65,7 @@ def plan(model: str = "plain") -> Plan:
 def main(output: str, devices: str, *options: str) -> None:
     chosen = dict(option.split("=") for option in options)
     torch.set_num_threads(1)
-    run, it = RunDirectory(output), plan(chosen.get("model", "plain"))
+    run, it = RunDirectory(output), plan(chosen.get("model", "plain"), chosen.get("optimizer", "adam"))
     if is_first_process():
         run.start({}, resume=True, overwrite=False)
     fabric = Hardware("cpu", devices, strategy="ddp").launch()

@@ -21,9 +21,9 @@ from lipcert.train import Plan, RunDirectory, fit
 from lipcert.train.checkpoint import load_checkpoint
 from lipcert.train.optimizers import adam
 from lipcert.train.schedules import MultiStep, Polynomial
-from lipcert.train.single import Single
-from lipcert.train.stack import Stack
-from lipcert.train.training import Training
+from lipcert.train.stacked.stack import Stack
+from lipcert.train.state import Training
+from lipcert.train.step import Single
 
 
 def plan(**changes) -> Plan:

@@ -12,8 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from lipcert.certificate import Certifier
-from lipcert.certificate_file import certify_data
+from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.verification import certify_data
 from lipcert.train import RunDirectory
 from lipcert.train.hardware import is_first_process, started
 from tests.train.program import plan
@@ -66,10 +66,11 @@ def test_two_processes_train_what_one_trains(launcher: str, alone: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_layers_that_follow_their_norms_train_alike(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["model=built", "optimizer=muon"])
+def test_layers_that_follow_their_norms_and_muon_train_alike(option: str, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    run(sys.executable, PROGRAM, str(one), "1", "model=built")
-    run(sys.executable, PROGRAM, str(two), "2", "model=built")
+    run(sys.executable, PROGRAM, str(one), "1", option)
+    run(sys.executable, PROGRAM, str(two), "2", option)
     agree(one, two)
     first, second = state(two, 0), state(two, 1)
     assert all(torch.equal(first[name], second[name]) for name in first)
@@ -115,7 +116,7 @@ print(distributed.is_initialized())
     assert done.stdout.split() == ["True", "False"], done.stderr
 
 
-@pytest.mark.parametrize("rank", ["0", "1"])
+@pytest.mark.parametrize("rank", ["0", pytest.param("1", marks=pytest.mark.slow)])
 def test_a_process_that_dies_ends_the_job_with_its_error(rank: str, tmp_path: Path) -> None:
     said = run(sys.executable, PROGRAM, str(tmp_path / "run"), "2", f"die={rank}", fails=True)
     assert "TypeError: died" in said

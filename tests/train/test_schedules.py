@@ -11,7 +11,15 @@ from torch import nn
 from lipcert import InputError
 from lipcert.train import SCHEDULES
 from lipcert.train.optimizers import OPTIMIZERS
-from lipcert.train.schedules import Linear, Logarithmic, MultiStep, OneCycle, Polynomial, Triangular
+from lipcert.train.schedules import (
+    Linear,
+    Logarithmic,
+    MultiStep,
+    OneCycle,
+    Polynomial,
+    Trapezoid,
+    Triangular,
+)
 
 
 @pytest.mark.parametrize("name", list(SCHEDULES))
@@ -48,6 +56,11 @@ def test_triangular_has_the_knots_of_the_paper() -> None:
     assert [schedule(2.0, t) for t in (0.0, 0.4, 0.8, 1.0)] == pytest.approx([0, 2, 0.1, 0])
 
 
+def test_trapezoid_rises_stays_and_falls() -> None:
+    shape = Trapezoid(rise=0.2, fall=0.6)
+    assert [round(shape(10.0, t), 9) for t in (0.0, 0.1, 0.2, 0.5, 0.6, 0.8, 1.0)] == [0, 5, 10, 10, 10, 5, 0]
+
+
 def test_one_cycle_is_that_of_torch() -> None:
     optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
     reference = torch.optim.lr_scheduler.OneCycleLR(
@@ -62,7 +75,13 @@ def test_one_cycle_is_that_of_torch() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Linear(1.0, until=0.0), lambda: MultiStep([400]), lambda: Triangular(0.9, 0.8)]
+    "make",
+    [
+        lambda: Linear(1.0, until=0.0),
+        lambda: MultiStep([400]),
+        lambda: Triangular(0.9, 0.8),
+        lambda: Trapezoid(0.5, 0.4),
+    ],
 )
 def test_impossible_schedules_are_refused(make) -> None:
     with pytest.raises(InputError):

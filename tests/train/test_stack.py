@@ -28,9 +28,9 @@ from lipcert.train import Hardware, Plan, RunDirectory, fit, fit_stack
 from lipcert.train.checkpoint import load_checkpoint
 from lipcert.train.optimizers import adam, sgd
 from lipcert.train.schedules import MultiStep, Polynomial
-from lipcert.train.single import Single
-from lipcert.train.stack import Stack
-from lipcert.train.training import Training
+from lipcert.train.stacked.stack import Stack
+from lipcert.train.state import Training
+from lipcert.train.step import Single
 
 SLACK = {"loss.slack": Polynomial(end=1e-3, gamma=2), "optimizer.lr": MultiStep(at=[0.5])}
 RATE = {"optimizer.lr": MultiStep(at=[0.5])}

@@ -11,12 +11,12 @@ from rich.progress import Progress
 from torch import Tensor, nn
 
 from lipcert.attack.apgd import apgd_ce, apgd_t
-from lipcert.attack.ball import inside, reach
 from lipcert.attack.independent import brendel_bethge, deepfool, fmn, pgd
 from lipcert.attack.margin import towards_rival
+from lipcert.attack.projection import inside, reach
 from lipcert.attack.roundings import among_roundings
 from lipcert.attack.target import FARTHEST, Target
-from lipcert.certificate import Certifier, Rounding
+from lipcert.certificates.certificate import Certifier, Rounding
 from lipcert.data import Dataset
 
 
@@ -45,7 +45,7 @@ _BATCH = 128
 
 @dataclass
 class Band:
-    """What attacks did to certified samples."""
+    """Hold what attacks did to certified samples."""
 
     right: Tensor  # (B,) classified as labelled
     radius: Tensor  # (B,) certified

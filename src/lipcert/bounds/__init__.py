@@ -3,7 +3,7 @@
 from lipcert.bounds import rules as _rules  # registers the rules of torch's modules
 from lipcert.bounds.bounded import Bounded
 from lipcert.bounds.contract import Constant, Proof, Rule, refuse, register, rule
-from lipcert.bounds.linear_map import LinearMap
+from lipcert.bounds.krylov import LinearMap
 from lipcert.bounds.proof import Bound, LayerBound
 from lipcert.bounds.upper_bound import upper
 from lipcert.errors import UnknownBoundError

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from lipcert.bounds.ball import refuse_branches
-from lipcert.bounds.graph import Program, Step, trace
-from lipcert.bounds.linear_map import first_vector
+from lipcert.bounds.following import followers_in, one_step
+from lipcert.bounds.krylov import first_vector
+from lipcert.bounds.local_ball import refuse_branches
 from lipcert.bounds.local_estimate import local_estimate
+from lipcert.bounds.precision import full_precision
+from lipcert.bounds.tracing.program import Program, Step, trace
 from lipcert.errors import InputError, LipcertWarning, UnknownBoundError
-from lipcert.precision import full_precision
 from lipcert.types import PairLip, farthest
 
 # Iterations before the first step: a cold start is low.
@@ -53,6 +54,7 @@ class Bounded(nn.Module):
         self.local = local
         self.model = model
         self.iterations = iterations
+        self._followers = followers_in(model)
         program = trace(model, input_shape)
         self.classes = checked_classes(program)
         self.program, head = program.split_head()
@@ -78,13 +80,22 @@ class Bounded(nn.Module):
         self.find_worst_pair()
 
     def forward(
-        self, x: Tensor, iterate: bool = True, turn: tuple[int, int] = (0, 1)
+        self, x: Tensor, first: bool = True, iterate: bool = True, turn: tuple[int, int] = (0, 1)
     ) -> tuple[Tensor, PairLip]:
-        """Logits (B, N) and their constants.
+        """Return the logits (B, N) and their constants.
 
-        `iterate=False` is for further pieces of one batch. With `turn=(k, n)` only every n-th vector is
-        improved, from the k-th on.
+        In training mode the vectors are improved first. `first=False` is for further pieces of one batch,
+        `iterate=False` for a loss that does not use the constants. With `turn=(k, n)` every n-th vector is
+        improved, beginning with the k-th.
         """
+        if self._followers and self.training:
+            with one_step(self._followers, first):
+                return self._logits_and_constants(x, first and iterate, turn)
+        return self._logits_and_constants(x, first and iterate, turn)
+
+    def _logits_and_constants(
+        self, x: Tensor, iterate: bool, turn: tuple[int, int]
+    ) -> tuple[Tensor, PairLip]:
         if self.local is None:
             logits = binary_as_two(self.model(x))
         with full_precision(x.device.type):
@@ -107,11 +118,11 @@ class Bounded(nn.Module):
         return self._head[0]
 
     def vector(self, step: Step) -> Tensor | None:
-        """That of a linear step."""
+        """Return the vector of a linear step, None for other steps."""
         return self._buffers.get(_name(step))
 
     def vectors(self) -> dict[Step, Tensor]:
-        """Those of all linear steps."""
+        """Return the vectors of all linear steps."""
         return {step: self.get_buffer(_name(step)) for step in self._linear}
 
     def set_vectors(self, vectors: Mapping[Step, Tensor]) -> None:
@@ -170,7 +181,7 @@ class Bounded(nn.Module):
 
 
 def _name(step: Step) -> str:
-    """Of the buffer with a step's vector."""
+    """Return the name of the buffer that holds a step's vector."""
     return f"vector_{step.name}"
 
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from lipcert.bounds.rounding import TINY32, TINY_ROOT
+from lipcert.bounds.provers.rounding import TINY32, TINY_ROOT
 from lipcert.errors import UnknownBoundError
 from lipcert.types import Shape
 
@@ -72,7 +73,7 @@ class Rule(Generic[M]):
         return 8
 
     def float32_underflow(self, module: M) -> float:
-        """What one output may lose in float32 to underflow."""
+        """Return what one output may lose in float32 to underflow."""
         return (self.products(module) + 2) * TINY32
 
     def join_upper(self, constants: Sequence[float]) -> float:
@@ -96,8 +97,18 @@ class Registered:
     """A rule, and the smallest modules on which the laws test it."""
 
     rule: Rule[Any]
-    examples: tuple[Example, ...]
+    given: tuple[Example, ...]  # perhaps of several types
     forward: Callable[..., Any] | None = None  # of the class when the rule was written for it
+    only: type[nn.Module] | None = None  # whose examples to choose; all if None
+
+    @cached_property
+    def examples(self) -> tuple[Example, ...]:
+        """Return the examples of this type. They are made on demand, as a new module draws random numbers."""
+        mine = tuple(e for e in self.given if self.only is None or type(e()[0]) is self.only)
+        if not mine:
+            name = self.only.__name__ if self.only is not None else "it"
+            raise ValueError(f"examples: none for {name}, so no law would test it")
+        return mine
 
 
 RULES: dict[type[nn.Module], Registered] = {}
@@ -133,10 +144,8 @@ def register(a_rule: Rule[Any], *types: type[nn.Module], examples: Sequence[Exam
         raise ValueError("examples: a rule needs at least one, or no law would test it")
     for module_type in types:
         REFUSALS.pop(module_type, None)  # who writes a rule knows better
-        mine = tuple(e for e in examples if len(types) == 1 or type(e()[0]) is module_type)
-        if not mine:
-            raise ValueError(f"examples: none for {module_type.__name__}, so no law would test it")
-        RULES[module_type] = Registered(a_rule, mine, module_type.forward)
+        only = None if len(types) == 1 else module_type
+        RULES[module_type] = Registered(a_rule, tuple(examples), module_type.forward, only)
 
 
 def refuse(*types: type[nn.Module], reason: str) -> None:
@@ -194,7 +203,7 @@ class Constant(Rule[Any]):
 
 
 class Channelwise(Constant):
-    """Of a map between channels (dimension 1), the same at every place of the dimensions that follow."""
+    """A rule for a map between channels (dimension 1), the same at every place of the other dimensions."""
 
 
 def sample_norm(x: Tensor) -> Tensor:

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lipcert.bounds.graph import Program, Step
 from lipcert.bounds.growth import Growth
 from lipcert.bounds.proof import Bound
-from lipcert.bounds.rounding import SAFETY, TINY, TINY32, U, mul_up
+from lipcert.bounds.provers.rounding import SAFETY, TINY, TINY32, U, mul_up
+from lipcert.bounds.tracing.program import Program, Step
 from lipcert.errors import InputError
 
 # γ of float32 over γ of float64 for sums of up to `LONGEST` products: 2^29, and a little.
@@ -42,7 +42,7 @@ class Arithmetic:
     least: float  # what an entry may lose of the bounds themselves
 
     def underflow(self, step: Step) -> float:
-        """What a layer may lose to it; float64's is part of every `roundoff`."""
+        """Return what a layer may lose to underflow; float64's is part of every `roundoff`."""
         if self.unit == 1:
             return 0.0
         return float(math.prod(step.shape)) * float(step.rule.float32_underflow(step.module))

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from lipcert.bounds.contract import sample_norm
-from lipcert.bounds.graph import Program, Step
 from lipcert.bounds.proof import Bound
-from lipcert.bounds.rounding import SAFETY, TINY_ROOT, U
+from lipcert.bounds.provers.rounding import SAFETY, TINY_ROOT, U
+from lipcert.bounds.tracing.program import Program, Step
 
 # What roundings may be of an input's length, in constants of the layer.
 _COARSEST = 1e-9
@@ -33,13 +33,13 @@ class Growth:
     slope: float
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Of every sample: (B,)."""
+        """Bound the rounding error of every sample: (B,)."""
         lost = SAFETY * (self.still + self.slope * sample_norm(x))
         return torch.where(lost <= _LARGEST, lost, torch.inf)
 
 
 def growths(program: Program, bound: Bound) -> list[Growth | None]:
-    """Of every layer; None where its rule has to look at the input."""
+    """Return the growth of every layer; None where its rule has to look at the input."""
     return [_growth(step, layer.upper) for step, layer in zip(program.steps, bound.layers, strict=True)]
 
 

@@ -11,9 +11,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from lipcert.bounds.ball import carried, constant_beyond, reach
-from lipcert.bounds.graph import Program, Step
+from lipcert.bounds.local_ball import carried, constant_beyond, reach
 from lipcert.bounds.rules.linear import LinearRule
+from lipcert.bounds.tracing.program import Program, Step
 
 # Power iterations a sample and dense layer, from the vector of the whole matrix.
 _ITERATIONS = 3

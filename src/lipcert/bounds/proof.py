@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from lipcert.bounds.contract import Proof
-from lipcert.bounds.graph import Program, Step
-from lipcert.bounds.guards import refuse_unsettled
-from lipcert.bounds.rounding import mul_up
+from lipcert.bounds.fidelity.guards import refuse_unsettled
+from lipcert.bounds.provers.rounding import mul_up
+from lipcert.bounds.tracing.program import Program, Step
 from lipcert.errors import InputError, UnknownBoundError
 from lipcert.types import Shape
 

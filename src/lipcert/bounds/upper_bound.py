@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from lipcert.bounds.followed import Followed
+from lipcert.bounds.fidelity.followed import Followed
+from lipcert.bounds.fidelity.replay import Replay
 from lipcert.bounds.proof import Bound, Effort, prove
-from lipcert.bounds.replay import Replay
 
 
 def upper(module: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> Bound:

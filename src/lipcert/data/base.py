@@ -59,7 +59,7 @@ class Dataset:
 
     @property
     def input_shape(self) -> Shape:
-        """Of one sample."""
+        """Return the shape of one sample."""
         return tuple(self.x.shape[1:])
 
 

@@ -9,7 +9,7 @@ import torch
 
 from lipcert.data.base import DATASETS, Dataset, Split
 from lipcert.data.examples import write_folder
-from lipcert.data.images import Form, common_form, decoded, image_files
+from lipcert.data.image_cache import Form, common_form, decoded, image_files
 from lipcert.data.splitting import part
 from lipcert.errors import InputError
 

@@ -12,7 +12,7 @@ import torch
 
 from lipcert.data.base import DATASETS, Dataset, Split
 from lipcert.data.examples import write_tiny_imagenet
-from lipcert.data.images import Form, decoded, image_files
+from lipcert.data.image_cache import Form, decoded, image_files
 from lipcert.data.places import find
 from lipcert.data.splitting import part
 from lipcert.errors import InputError

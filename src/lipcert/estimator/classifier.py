@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from lipcert.certificate import Certificate, certifier
+from lipcert.certificates.certificate import Certificate, certifier
 from lipcert.data import Dataset
 from lipcert.errors import InputError
 from lipcert.estimator.network import Settings, train_network
@@ -184,6 +184,6 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _refuse_overflow(z: Floats, finite: Any) -> None:
-    """What overflows has no class."""
+    """Raise for samples that overflow, as they have no class."""
     if not finite:
         raise InputError(f"X: too far from the training samples, got up to {abs(z).max():.3g} after scaling")

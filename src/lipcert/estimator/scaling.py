@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lipcert.bounds.rounding import TINY, U
+from lipcert.bounds.provers.rounding import TINY, U
 from lipcert.errors import InputError
 
 Floats = NDArray[np.float64]

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import torch
 
-from lipcert.certificate import certifier
+from lipcert.certificates.certificate import certifier
+from lipcert.certificates.predictions import image_form, sharpness
+from lipcert.certificates.progress import proving
 from lipcert.data import Dataset
-from lipcert.data.images import Form
+from lipcert.data.image_cache import Form
 from lipcert.errors import InputError, LipcertError
-from lipcert.explore.images import Judge
+from lipcert.explore.image_view import Judge
 from lipcert.models import ModelCard, load
 from lipcert.models.files import model_file, read_card
 from lipcert.models.trained import model_place
-from lipcert.pages.sources import Finished
-from lipcert.recipes.predicting import image_form, sharpness
-from lipcert.recipes.waiting import proving
-from lipcert.train.rundir import RunDirectory
+from lipcert.report.sources import Finished
+from lipcert.runs.directory import RunDirectory
 
 # Without a MODEL.
 DEFAULT = "cifar10-4c3f-cll"

@@ -11,12 +11,12 @@ import gradio as gr
 import numpy as np
 
 from lipcert.data import Dataset
-from lipcert.data.images import SUFFIXES
+from lipcert.data.image_cache import SUFFIXES
 from lipcert.errors import LipcertError
 from lipcert.explore import markup
 from lipcert.explore.computing import in_turn
 from lipcert.explore.exhibit import Exhibit
-from lipcert.explore.images import Judge, attempt_html, read_upload, verdict_html
+from lipcert.explore.image_view import Judge, attempt_html, read_upload, verdict_html
 
 # The image, what the attack found, what is certified.
 Look = tuple[np.ndarray | None, str, str]
@@ -27,7 +27,7 @@ _EPS, _FARTHEST = 0.5, 3.0
 
 @dataclass(frozen=True)
 class Looking:
-    """What the controls do."""
+    """Carries out what the controls ask for."""
 
     judge: Judge
     examples: Dataset | None

@@ -13,13 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from lipcert.report.moons import draw_legend
+from lipcert.report.moons_figure import draw_legend
 
 
 def drawing(
     draw: Callable[[Axes], None], alt: str, size: tuple[float, float] = (4.6, 3.1), legend: bool = False
 ) -> str:
-    """What `draw` does to some axes, as an image; with the legend of the moons below."""
+    """Draw with `draw` on new axes and return an image; with the legend of the moons below."""
     file = io.BytesIO()
     figure = Figure(figsize=size, layout="constrained")  # not pyplot's, which belongs to one thread
     draw(figure.subplots())

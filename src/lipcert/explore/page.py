@@ -6,10 +6,10 @@ from html import escape
 
 import gradio as gr
 
-from lipcert.explore.curves import curves_html
 from lipcert.explore.exhibit import Exhibit
 from lipcert.explore.images_tab import images_tab
 from lipcert.explore.playground_tab import playground_tab
+from lipcert.explore.run_curves import curves_html
 
 # Trainings at a time, and as many attacks: they take turns. Other visitors wait in a line.
 _AT_A_TIME = 4

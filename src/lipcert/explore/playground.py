@@ -14,16 +14,16 @@ from functools import cache
 
 from lightning_fabric import Fabric
 
-from lipcert.certificate import certifier
+from lipcert.certificates.certificate import certifier
 from lipcert.data import Dataset
 from lipcert.errors import InputError, TrainingError
 from lipcert.explore import markup
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.recipes.execution import build
-from lipcert.report.moons import Picture, draw_outputs, draw_panel
+from lipcert.report.moons_figure import Picture, draw_outputs, draw_panel
 from lipcert.train import Hardware, RunDirectory
-from lipcert.train.stack import Stack
-from lipcert.train.training import Training
+from lipcert.train.stacked.stack import Stack
+from lipcert.train.state import Training
 
 # The losses offered, and the recipe whose training is shortened.
 LOSSES = {"CLL": "moons-cll", "GloRo": "moons-gloro", "Cross-entropy": "moons-ce"}
@@ -49,7 +49,7 @@ _DATA: dict[str, Dataset] = {}
 
 @dataclass(frozen=True)
 class Wish:
-    """What a visitor asks for; checked, as anyone can send anything."""
+    """Hold what a visitor asks for; checked, as anyone can send anything."""
 
     loss: str = "CLL"
     eps: float = 0.15
@@ -130,7 +130,7 @@ def _frame(wish: Wish, training: Training, seconds: float) -> Frame:
 
 
 def numbers_of(frame: Frame) -> str:
-    """What is proved about the frame, as HTML."""
+    """Show what is proved about the frame, as HTML."""
     row, count = frame.picture.row, f"{len(frame.picture.data):,}"
     return markup.numbers(
         {

@@ -16,7 +16,7 @@ from lipcert.explore.turns import Turns
 
 
 class Watching:
-    """What the buttons do, visitor by visitor."""
+    """Carries out what the buttons ask for, visitor by visitor."""
 
     def __init__(self) -> None:
         self._turns = Turns()

@@ -21,11 +21,11 @@ from torch import Tensor, nn
 
 from lipcert.bounds.contract import Rule
 from lipcert.bounds.evaluation import DOUBLE, SINGLE, evaluate
-from lipcert.bounds.graph import Program, Step
 from lipcert.bounds.growth import growths
-from lipcert.certificate import Certifier
-from lipcert.head import Head
-from lipcert.nn.derived import Derived
+from lipcert.bounds.tracing.program import Program, Step
+from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.head import Head
+from lipcert.nn.bases.derived import Derived
 
 
 class _Settled(Rule[Any]):

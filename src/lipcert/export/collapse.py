@@ -6,7 +6,7 @@ import copy
 
 from torch import nn
 
-from lipcert.nn.derived import Derived
+from lipcert.nn.bases.derived import Derived
 
 
 def plain(model: nn.Module) -> nn.Module:

@@ -17,7 +17,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 import lipcert
 from lipcert.atomic import write_atomically
-from lipcert.certificate import Certifier
+from lipcert.certificates.certificate import Certifier
 from lipcert.errors import InputError
 from lipcert.export.certified_graph import CertifiedGraph
 from lipcert.export.patches import DECOMPOSITIONS, with_patches

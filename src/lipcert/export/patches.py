@@ -20,7 +20,7 @@ from lipcert.types import Shape
 
 @dataclass(frozen=True)
 class Convolution:
-    """What aten.convolution does in one dimension or two, for an input and kernels of known shapes.
+    """Do what aten.convolution does in one dimension or two, for an input and kernels of known shapes.
 
     `table` keeps a list of places as a tensor: traced, it is a part of the program.
     """
@@ -150,7 +150,7 @@ def average_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """What aten.avg_pool2d does."""
+    """Do what aten.avg_pool2d does."""
     counts: list[list[int]] = []
     for axis in (0, 1):
         k, p = kernel[axis % len(kernel)], padding[axis % len(padding)]

@@ -40,7 +40,7 @@ def _batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Of evaluation; the two statistics that training would want are empty."""
+    """Apply batch norm in evaluation mode; the two statistics that training would want are empty."""
     shape = (-1, *[1] * (x.dim() - 2))
     scale = 1 / (var + eps).sqrt()
     scale = scale if weight is None else scale * weight

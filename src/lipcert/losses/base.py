@@ -41,7 +41,7 @@ class Loss(ABC):
         """The loss of every sample: (B,)."""
 
     def penalty(self, lip: PairLip) -> Tensor:
-        """What the constants themselves cost: a scalar."""
+        """Return what the constants themselves cost: a scalar."""
         return lip.features.new_zeros(())
 
     def whole_lipschitz(self, k_f: float) -> float:

@@ -168,7 +168,7 @@ class CLL(Loss):
 
     @cached_property
     def margin(self) -> Number:
-        """What the label is held back by, in units of σ."""
+        """Return how much the label is held back, in units of σ."""
         return _margin((self.eps if self.offset is None else self.offset) / self.scale, self.sides)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from torch import nn
 
-from lipcert.bounds.graph import checked_shape
+from lipcert.bounds.tracing.program import checked_shape
 from lipcert.errors import InputError
 from lipcert.registry import Registry
 from lipcert.types import Shape

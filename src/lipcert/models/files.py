@@ -28,7 +28,7 @@ _KEY = "lipcert"
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What a model file says of itself."""
+    """Hold what a model file says of itself."""
 
     name: str
     num_classes: int

@@ -1,4 +1,10 @@
-"""Activations and layers, one parametrisation per file, each with its bound rule beside it."""
+"""Activations and layers, one parametrisation per file, each with its bound rule beside it.
+
+Every file of this folder is imported, so that a new one registers its rules without being named here.
+"""
+
+import importlib
+import pkgutil
 
 from lipcert.nn.aol import AOLConv2d, AOLLinear
 from lipcert.nn.blocks import Branches, Residual
@@ -57,3 +63,6 @@ __all__ = [
     "ShiftMix",
     "Standardise",
 ]
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

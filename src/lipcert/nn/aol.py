@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lipcert.bounds import rule
-from lipcert.nn.convolutional import DerivedConv2d, DerivedConvRule
-from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
-from lipcert.nn.derived import Built
+from lipcert.nn.bases.conv2d import DerivedConv2d, DerivedConvRule
+from lipcert.nn.bases.derived import Built
+from lipcert.nn.bases.linear import DerivedLinear, DerivedLinearRule
 
 
 def aol_dense(p: Tensor) -> Tensor:

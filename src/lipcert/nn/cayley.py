@@ -16,9 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds import rule
-from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
-from lipcert.nn.derived import Built
-from lipcert.nn.spectral import SpectralConv2d, SpectralRule
+from lipcert.nn.bases.derived import Built
+from lipcert.nn.bases.linear import DerivedLinear, DerivedLinearRule
+from lipcert.nn.bases.spectral import SpectralConv2d, SpectralRule
 
 
 def cayley(free: Tensor) -> Tensor:

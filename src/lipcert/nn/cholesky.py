@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from lipcert.bounds import rule
 from lipcert.errors import InputError
-from lipcert.nn.convolutional import DerivedConv2d, DerivedConvRule
-from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
-from lipcert.nn.derived import Built
+from lipcert.nn.bases.conv2d import DerivedConv2d, DerivedConvRule
+from lipcert.nn.bases.derived import Built
+from lipcert.nn.bases.linear import DerivedLinear, DerivedLinearRule
 from lipcert.transforms import is_transformed
 
 _EPSILON = 1e-3

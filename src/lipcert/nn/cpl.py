@@ -17,11 +17,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds import LinearMap, Proof, rule
-from lipcert.bounds.convolution import any_size_upper
-from lipcert.bounds.linear_map import first_vector
-from lipcert.bounds.memory import remembered
+from lipcert.bounds.krylov import first_vector
+from lipcert.bounds.provers.convolution_norm import any_size_upper
+from lipcert.bounds.provers.proof_cache import remembered
 from lipcert.bounds.rules.linear import dense_upper
-from lipcert.nn.potential import PotentialConv2d, PotentialLinear, PotentialRule
+from lipcert.nn.bases.potential import PotentialConv2d, PotentialLinear, PotentialRule
 
 # Products with WWᵀ a training step, and before the first.
 _PRODUCTS, _FIRST_PRODUCTS = 2, 16

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds import Constant, rule
 from lipcert.bounds.contract import sample_norm
-from lipcert.bounds.rounding import SAFETY, TINY32_ROOT, TINY_ROOT, gamma
+from lipcert.bounds.provers.rounding import SAFETY, TINY32_ROOT, TINY_ROOT, gamma
 from lipcert.errors import InputError
 
 
@@ -78,7 +78,7 @@ class L2NormPoolRule(Constant):
         return SAFETY * SAFETY * (self.products(module) + 9)
 
     def float32_underflow(self, module: Any) -> float:
-        """Of squares that are added before the root."""
+        """Return what squares that are added before the root may lose."""
         return self.products(module) * TINY32_ROOT
 
     def products(self, module: Any) -> int:

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds import rule
-from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
+from lipcert.nn.bases.linear import DerivedLinear, DerivedLinearRule
 
 
 class LLNLinear(DerivedLinear):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds import rule
 from lipcert.errors import InputError
-from lipcert.nn.convolutional import DerivedConv2d, DerivedConvRule
+from lipcert.nn.bases.conv2d import DerivedConv2d, DerivedConvRule
 
 
 class LinearResidualConv2d(DerivedConv2d):

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds import rule
-from lipcert.nn.convolutional import orthogonal_centre_
-from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
-from lipcert.nn.derived import Built
-from lipcert.nn.spectral import SpectralConv2d, SpectralRule
+from lipcert.nn.bases.conv2d import orthogonal_centre_
+from lipcert.nn.bases.derived import Built
+from lipcert.nn.bases.linear import DerivedLinear, DerivedLinearRule
+from lipcert.nn.bases.spectral import SpectralConv2d, SpectralRule
 
 _EPSILON, _STEPS = 1e-4, 10
 

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from lipcert.bounds import LinearMap, Proof, rule
 from lipcert.bounds.contract import plain_type, sample_norm
-from lipcert.bounds.convolution import convolution_upper
-from lipcert.bounds.geometry import Geometry
-from lipcert.bounds.guards import refuse_unsettled
-from lipcert.bounds.rounding import SAFETY, U, sum_up
+from lipcert.bounds.fidelity.guards import refuse_unsettled
+from lipcert.bounds.provers.convolution_norm import convolution_upper
+from lipcert.bounds.provers.geometry import Geometry
+from lipcert.bounds.provers.rounding import SAFETY, U, sum_up
 from lipcert.bounds.rules.convolution import ConvRule, most_copies, row_times_column
 from lipcert.errors import InputError, UnknownBoundError
 from lipcert.nn.standardise import require_channels_of
@@ -88,7 +88,7 @@ class NormalisedRule(LinearMap[Normalised]):
         return _conv.adjoint(module.layer, u, shape) / module.std
 
     def upper(self, module: Normalised, shape: Shape, effort: str) -> Proof:
-        """Of the folded kernels, and of what their division may have lost: u‖|W|‖₂ at most."""
+        """Bound the folded kernels, and what their division may have lost: u‖|W|‖₂ at most."""
         layer = module.layer
         _require_plain(layer)
         refuse_unsettled("layer", layer)
@@ -118,5 +118,5 @@ class NormalisedRule(LinearMap[Normalised]):
         return (_conv.roundoff_gain(module.layer) + 9 * absolute) / float(module.std.min())
 
     def products(self, module: Normalised) -> int:
-        """Those of the convolution."""
+        """Count the products of the convolution."""
         return _conv.products(module.layer) + 2

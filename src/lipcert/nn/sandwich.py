@@ -25,15 +25,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds import Proof, rule
-from lipcert.bounds.cholesky import nu
 from lipcert.bounds.contract import plain_type, sample_norm
-from lipcert.bounds.memory import remembered
-from lipcert.bounds.rounding import SAFETY, U, gamma, mul_up, sum_up
+from lipcert.bounds.provers.factorisation import nu
+from lipcert.bounds.provers.proof_cache import remembered
+from lipcert.bounds.provers.rounding import SAFETY, U, gamma, mul_up, sum_up
 from lipcert.errors import InputError
-from lipcert.nn.cayley import cayley, scaled
-from lipcert.nn.derived import Built, Derived, linear_with
-from lipcert.nn.elementwise import EXACT, require_elementwise
-from lipcert.nn.spectral import (
+from lipcert.nn.bases.derived import Built, Derived, linear_with
+from lipcert.nn.bases.elementwise import EXACT, require_elementwise
+from lipcert.nn.bases.spectral import (
     Spectral,
     by_frequency,
     centred_symbol,
@@ -41,11 +40,12 @@ from lipcert.nn.spectral import (
     norm_upper,
     require_channels,
 )
+from lipcert.nn.cayley import cayley, scaled
 from lipcert.types import Shape
 
 
 class _Sandwich(Derived):
-    """What both kinds share."""
+    """The base of both kinds."""
 
     sources = ("raw", "alpha", "psi")
 
@@ -186,7 +186,7 @@ class SandwichLinearRule(_SandwichRule):
         return SAFETY * SAFETY * (self.products(module) + 17) * 4 * math.sqrt(nu(outer) * nu(inner))
 
     def products(self, module: SandwichLinear) -> int:
-        """Those of both matrices."""
+        """Count the products of both matrices."""
         return module.raw.shape[1] + 8
 
 
@@ -227,7 +227,7 @@ class SandwichConvRule(_SandwichRule):
         return SAFETY * of_outer * (first + activation + lost * sample_norm(values))
 
     def roundoff_gain(self, module: SandwichConv2d) -> float:
-        """Of both products, and of an activation that rounds."""
+        """Return the gain of both products, and of an activation that rounds."""
         through = math.prod(module.absolute_norms())
         units = convolution_unit(module, module._size, self.products(module)) / U
         return SAFETY * SAFETY * through * (2 * units + 40)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds import Constant, rule
 from lipcert.bounds.contract import sample_norm
-from lipcert.bounds.rounding import SCALAR, TINY, U
+from lipcert.bounds.provers.rounding import SCALAR, TINY, U
 from lipcert.types import Shape
 
 

@@ -22,12 +22,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds import Proof, rule
-from lipcert.bounds.cholesky import nu
 from lipcert.bounds.contract import Channelwise, sample_norm
-from lipcert.bounds.rounding import SAFETY, gamma, mul_up
+from lipcert.bounds.provers.factorisation import nu
+from lipcert.bounds.provers.rounding import SAFETY, gamma, mul_up
 from lipcert.bounds.rules.linear import dense_upper
 from lipcert.errors import InputError
-from lipcert.nn.derived import Built, Derived
+from lipcert.nn.bases.derived import Built, Derived
 from lipcert.types import Shape
 
 # Rows and columns each of five groups of channels moves by.
@@ -157,7 +157,7 @@ class ShiftMixRule(Built):
         return SAFETY * SAFETY * (self.products(module) + 1) * math.sqrt(nu(first) * nu(second))
 
     def products(self, module: ShiftMix) -> int:
-        """Those of both matrices, and the sums before them."""
+        """Count the products of both matrices, and the sums before them."""
         return 2 * module.channels + 12
 
 

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds import rule
-from lipcert.nn.potential import PotentialConv2d, PotentialLinear, PotentialRule
+from lipcert.nn.bases.potential import PotentialConv2d, PotentialLinear, PotentialRule
 
 
 def sll_steps(gram: Tensor, theta: Tensor) -> Tensor:

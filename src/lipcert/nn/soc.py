@@ -25,16 +25,16 @@ from torch import Tensor, nn
 
 from lipcert.bounds import Proof, rule
 from lipcert.bounds.contract import sample_norm
-from lipcert.bounds.convolution import convolution_upper
-from lipcert.bounds.geometry import Geometry
-from lipcert.bounds.linear_map import first_vector, unit
-from lipcert.bounds.rounding import SAFETY, U, gamma, sqrt_up, up
+from lipcert.bounds.krylov import first_vector, unit
+from lipcert.bounds.provers.convolution_norm import convolution_upper
+from lipcert.bounds.provers.geometry import Geometry
+from lipcert.bounds.provers.rounding import SAFETY, U, gamma, sqrt_up, up
 from lipcert.bounds.rules.convolution import row_times_column
 from lipcert.bounds.rules.linear import dense_upper
 from lipcert.errors import InputError
-from lipcert.nn.convolutional import space_to_depth, square_side
-from lipcert.nn.dense import DerivedLinear, DerivedLinearRule
-from lipcert.nn.derived import Built, Derived
+from lipcert.nn.bases.conv2d import space_to_depth, square_side
+from lipcert.nn.bases.derived import Built, Derived
+from lipcert.nn.bases.linear import DerivedLinear, DerivedLinearRule
 from lipcert.types import Shape
 
 TERMS = (5, 12)  # in training, in evaluation
@@ -158,7 +158,7 @@ class SOCConv2d(Derived):
 
 @dataclass(frozen=True)
 class _Norms:
-    """Of the kernels of A: ‖A‖ and ‖|A|‖ from above."""
+    """Norms of the kernels of A: ‖A‖ and ‖|A|‖ from above."""
 
     of: Tensor
     norm: float
@@ -179,7 +179,7 @@ class SOCLinear(DerivedLinear):
     """
 
     def first(self) -> Tensor:
-        """Of the larger side."""
+        """Return a random square matrix of the larger side."""
         side = max(self.in_features, self.out_features)
         return torch.randn(side, side) / math.sqrt(side)
 
@@ -299,15 +299,15 @@ class SOCRule(Built):
         return SAFETY * gamma(_products(module)) * (_series(module) * sample_norm(x) + bias)
 
     def roundoff_gain(self, module: SOCConv2d) -> float:
-        """Of the series."""
+        """Return the gain of the series."""
         return SAFETY * SAFETY * gamma(_products(module)) / U * _series(module)
 
     def products(self, module: SOCConv2d) -> int:
-        """Of all terms, with their divisions and sums."""
+        """Count the products of all terms, with their divisions and sums."""
         return module.terms * _products(module)
 
     def float32_underflow(self, module: SOCConv2d) -> float:
-        """Of every term, carried to the end, in channels that may be left out there."""
+        """Return what every term may lose, carried to the end, in channels that may be left out there."""
         return module.inner * _series(module) * super().float32_underflow(module)
 
 
@@ -352,7 +352,7 @@ def _pixels(output: Tensor) -> float:
 
 
 def _geometry(module: SOCConv2d, shape: Shape) -> Geometry:
-    """Of A, after the stride."""
+    """Return the geometry of A, after the stride."""
     size = (shape[-2] // module.stride, shape[-1] // module.stride)
     k, p = module.kernel_size, module.kernel_size // 2
     return Geometry(size, (k, k), (1, 1), ((p, p), (p, p)), (1, 1), 1, "zeros")

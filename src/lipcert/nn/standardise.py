@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds import Constant, rule
 from lipcert.bounds.contract import sample_norm
-from lipcert.bounds.rounding import SCALAR, TINY, U, up
+from lipcert.bounds.provers.rounding import SCALAR, TINY, U, up
 from lipcert.errors import InputError
 from lipcert.types import Shape
 

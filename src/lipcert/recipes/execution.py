@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,22 +13,21 @@ import torch
 from lightning_fabric import Fabric
 
 from lipcert.atomic import write_json
-from lipcert.certificate import Certificate, Certifier
-from lipcert.certificate_file import certify_data, describe
-from lipcert.certified_samples import save_certificates
+from lipcert.certificates.certificate import Certificate, Certifier
+from lipcert.certificates.progress import proving
+from lipcert.certificates.shards import Shard
+from lipcert.certificates.verification import certify_data, describe
 from lipcert.data import Dataset
 from lipcert.data.base import Split
 from lipcert.errors import InputError, TrainingError
 from lipcert.models import ModelCard, save
-from lipcert.recipes.certifying import training_of
 from lipcert.recipes.schema import Recipe, within
 from lipcert.recipes.tightness import measure
-from lipcert.recipes.waiting import proving
-from lipcert.shards import Shard
+from lipcert.runs.directory import RunDirectory
+from lipcert.runs.samples import save_certificates
 from lipcert.train import Hardware, Plan, fit, fit_stack
 from lipcert.train.hardware import is_first_process, shard_of, started
-from lipcert.train.rundir import RunDirectory
-from lipcert.train.stack import check_stack
+from lipcert.train.stacked.stack import check_stack
 
 Splits = dict[str, tuple[Dataset, Certificate]]
 
@@ -42,24 +42,34 @@ def execute(
 ) -> RunDirectory:
     """Train and certify; the directory holds everything that was found out."""
     run = RunDirectory(output)
-    if recipe.train.threads is not None:
-        torch.set_num_threads(recipe.train.threads)
-    plan, card = build(recipe)
-    if is_first_process():
-        _announce(plan)
-        run.start(recipe.model_dump(mode="json"), resume=resume, overwrite=overwrite)
-    fabric = (hardware or Hardware()).launch()
-    fabric.barrier()  # nobody looks into the directory before it is ready
-    if not run.certificate.exists():
-        seconds = fit(plan, run, fabric)
-        _conclude(recipe, plan, card, run, seconds, fabric)
-    fabric.barrier()
-    _measure_tightness(recipe, run, fabric)
+    with _threads(recipe.train.threads):
+        plan, card = build(recipe)
+        if is_first_process():
+            _announce(plan)
+            run.start(recipe.model_dump(mode="json"), resume=resume, overwrite=overwrite)
+        fabric = (hardware or Hardware()).launch()
+        fabric.barrier()  # nobody looks into the directory before it is ready
+        if not run.certificate.exists():
+            seconds = fit(plan, run, fabric)
+            _conclude(recipe, plan, card, run, seconds, fabric)
+        fabric.barrier()
+        _measure_tightness(recipe, run, fabric)
     return run
 
 
+@contextlib.contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """Let torch use so many threads within it, as many as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _announce(plan: Plan) -> None:
-    """What was found, for whoever watches."""
+    """Say what was found, if someone watches."""
     if sys.stderr.isatty():
         data = plan.train
         shape = "×".join(map(str, data.input_shape))
@@ -79,38 +89,49 @@ def execute_stack(
 ) -> list[RunDirectory]:
     """Train recipes that `check_alike` accepts as one, certify each; the directories are as `execute`'s."""
     runs = {RunDirectory(path): recipe for path, recipe in recipes.items()}
-    first = next(iter(recipes.values()))
-    if first.train.threads is not None:
-        torch.set_num_threads(first.train.threads)
-    data: dict[str, Dataset] = {}
-    built = {run: build(recipe, data) for run, recipe in runs.items()}
-    check_stack([plan for plan, _ in built.values()])
-    where = hardware or Hardware()
-    devices, nodes = started(where.devices, where.nodes)
-    if (str(devices), nodes) != ("1", 1):
-        raise InputError("--stack: trains in one process; several share a single training")
-    if where.precision != "32":
-        raise InputError("--stack: trains in full precision")
-    fabric = where.launch()
-    trees = {run: recipe.model_dump(mode="json") for run, recipe in runs.items()}
-    for run, tree in trees.items():  # all of them, before any is touched
-        run.check(tree, resume=resume, overwrite=overwrite)
-    for run, tree in trees.items():
-        run.start(tree, resume=resume, overwrite=overwrite)
-    missing = [run for run in runs if not run.certificate.exists()]
-    if missing:
-
-        def conclude(index: int, seconds: float) -> None:
-            run = missing[index]
-            _conclude(runs[run], *built[run], run, seconds, fabric)
-
+    with _threads(next(iter(recipes.values())).train.threads):
+        data: dict[str, Dataset] = {}
+        built = {run: build(recipe, data) for run, recipe in runs.items()}
+        check_stack([plan for plan, _ in built.values()])
+        fabric = _launch_alone(hardware or Hardware())
+        trees = {run: recipe.model_dump(mode="json") for run, recipe in runs.items()}
+        for run, tree in trees.items():  # all of them, before any is touched
+            run.check(tree, resume=resume, overwrite=overwrite)
+        for run, tree in trees.items():
+            run.start(tree, resume=resume, overwrite=overwrite)
         try:
-            fit_stack([built[run][0] for run in missing], missing, fabric, conclude)
+            _train_missing(runs, built, fabric)
         except TrainingError:  # of one; the others are finished
             _measure_all(runs, fabric)
             raise
-    _measure_all(runs, fabric)
+        _measure_all(runs, fabric)
     return list(runs)
+
+
+def _launch_alone(hardware: Hardware) -> Fabric:
+    """Start the one process in which a stack trains."""
+    devices, nodes = started(hardware.devices, hardware.nodes)
+    if (str(devices), nodes) != ("1", 1):
+        raise InputError("--stack: trains in one process; several share a single training")
+    if hardware.precision != "32":
+        raise InputError("--stack: trains in full precision")
+    return hardware.launch()
+
+
+def _train_missing(
+    runs: Mapping[RunDirectory, Recipe],
+    built: Mapping[RunDirectory, tuple[Plan, ModelCard]],
+    fabric: Fabric,
+) -> None:
+    """Train and certify the runs that have no certificate yet."""
+    missing = [run for run in runs if not run.certificate.exists()]
+
+    def conclude(index: int, seconds: float) -> None:
+        run = missing[index]
+        _conclude(runs[run], *built[run], run, seconds, fabric)
+
+    if missing:
+        fit_stack([built[run][0] for run in missing], missing, fabric, conclude)
 
 
 def _measure_all(runs: Mapping[RunDirectory, Recipe], fabric: Fabric) -> None:
@@ -156,7 +177,7 @@ def _conclude(
     if fabric.is_global_zero:
         save_certificates(run.certified, splits)
         data, radii = recipe.data.model_dump(mode="json"), recipe.certify.radii
-        training = training_of(recipe)
+        training = recipe.stated_training()
         found = describe(plan.model, card, prover, data, splits, radii, training, round(seconds, 1))
         write_json(run.certificate, found.to_json())
 

@@ -16,7 +16,7 @@ from lipcert.recipes.schema import Recipe
 from lipcert.recipes.signatures import first_error
 
 Tree = dict[str, Any]
-_PACKAGED = files("lipcert.recipes")
+_PACKAGED = files("lipcert.recipes") / "library"
 
 
 class _Loader(yaml.SafeLoader):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any, Literal
 
 import torch
@@ -13,18 +13,19 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import nn
 
 from lipcert.bounds.proof import Effort
-from lipcert.certificate import Rounding
+from lipcert.certificates.certificate import Rounding
+from lipcert.certificates.local import balls_for
+from lipcert.certificates.verification import Training
 from lipcert.data.augmentation import Augmentation
 from lipcert.data.base import DATASETS, Dataset, Split, load
 from lipcert.errors import InputError
-from lipcert.local_bound import balls_for
 from lipcert.losses import LOSSES, Loss
 from lipcert.models import MODELS, ModelCard
 from lipcert.models.files import load as load_model
 from lipcert.models.files import start_from
 from lipcert.recipes.signatures import checked_arguments
 from lipcert.registry import Registry
-from lipcert.train.optimizers import OPTIMIZERS
+from lipcert.train.optimizers import OPTIMIZERS, MakeOptimizer
 from lipcert.train.plan import scheduled
 from lipcert.train.schedules import SCHEDULES, Schedule
 
@@ -75,7 +76,7 @@ class TrainSettings(_Strict):
 
 
 class CertifySettings(_Strict):
-    """What is proved at the end."""
+    """Settings of the proof at the end."""
 
     radii: tuple[float, ...] = Field(min_length=1)
     splits: tuple[Split, ...] = ("train", "val")
@@ -145,11 +146,19 @@ class Recipe(_Strict):
             start_from(model, load_model(self.start), self.start)
         return model.to(getattr(torch, self.train.dtype))
 
-    def make_optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]:
-        """What makes the optimiser of some parameters."""
-        arguments = self.optimizer.check(OPTIMIZERS, "optimizer", "parameters")
-        create = partial(OPTIMIZERS.create, self.optimizer.name, **arguments)
-        return lambda parameters: within("optimizer", partial(create, parameters=parameters))
+    def make_optimizer(self) -> MakeOptimizer:
+        """Return a function that makes the optimiser of some parameters."""
+        arguments = self.optimizer.check(OPTIMIZERS, "optimizer", "parameters", "head")
+        create = OPTIMIZERS[self.optimizer.name].constructor
+
+        @wraps(create)  # with its signature, which says whether it asks for the head
+        def make(*given: Any, **named: Any) -> torch.optim.Optimizer:
+            optimizer: torch.optim.Optimizer = within(
+                "optimizer", partial(create, *given, **named, **arguments)
+            )
+            return optimizer
+
+        return make
 
     def make_loss(self) -> Loss:
         """The loss at its starting values."""
@@ -160,6 +169,10 @@ class Recipe(_Strict):
     def final_loss(self) -> Loss:
         """The loss with its numbers as they are at the end of training."""
         return scheduled(self.make_loss(), self.make_schedules(), 1.0)
+
+    def stated_training(self) -> Training:
+        """Return what a certificate says of this training."""
+        return Training(self.name, self.seed, self.loss.name, self.final_loss())
 
     def make_schedules(self) -> dict[str, Schedule]:
         """By the number they move."""

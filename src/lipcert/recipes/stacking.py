@@ -46,7 +46,7 @@ def check_alike(recipes: Mapping[str, Recipe]) -> None:
 
 
 def shared_part(recipe: Recipe) -> dict[str, Any]:
-    """What the recipes of a stack have in common."""
+    """Return what the recipes of a stack have in common."""
     schedule = {k: v.model_dump() for k, v in recipe.schedule.items() if k.startswith("optimizer.")}
     parts = (recipe.model, recipe.optimizer, recipe.train)
     model, optimizer, train = (part.model_dump(mode="json") for part in parts)

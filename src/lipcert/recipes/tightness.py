@@ -11,13 +11,13 @@ from rich.progress import track
 
 from lipcert.atomic import write_json
 from lipcert.bounds.witness import Witness, search
-from lipcert.certificate import certifier
+from lipcert.certificates.certificate import certifier
+from lipcert.certificates.progress import proving
 from lipcert.environment import environment
 from lipcert.errors import InputError, LipcertError
 from lipcert.hashing import tensors_sha256
 from lipcert.models import load
 from lipcert.recipes.reading import read_recipe
-from lipcert.recipes.waiting import proving
 
 
 class Budget(NamedTuple):
@@ -60,7 +60,7 @@ def measure(run: Path, budget: str = "full", seed: int = 0, quiet: bool = True) 
 
 
 def _begin(run: Path, budget: str, seed: int, weights: str, upper: float) -> dict[str, Any]:
-    """What an interrupted search of the same weights found so far, or nothing yet."""
+    """Return what an interrupted search of the same weights found so far, or nothing yet."""
     asked = {"budget": budget, **BUDGETS[budget]._asdict(), "seed": seed, "model_sha256": weights}
     path = run / "tightness.json"
     if path.is_file():

@@ -5,15 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 from rich.table import Table
 
 from lipcert.attack import Band
+from lipcert.report.figure import new_figure
 
 _BLUE, _RED, _GREY = (0.24, 0.41, 0.64), (0.72, 0.26, 0.27), (0.47, 0.47, 0.47)
 
@@ -41,7 +37,7 @@ def band_figure(band: Band, findings: dict[str, Any], path: Path) -> Path:
     eps = np.linspace(0, 1.25 * max(asked), 400)
     certified = np.array([100 * band.certified(e) / total for e in eps])
     empirical = np.array([100 * band.empirical(e) / total for e in eps])
-    figure, axes = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
+    figure, axes = new_figure((5.2, 3.4))
     axes.axhline(100 * band.clean() / total, color=_GREY, linestyle=":", label="clean")
     axes.plot(eps, empirical, color=_RED, label="under attack (above the truth)")
     axes.plot(eps, certified, color=_BLUE, label="certified (below the truth)")
@@ -52,5 +48,4 @@ def band_figure(band: Band, findings: dict[str, Any], path: Path) -> Path:
     axes.legend(loc="lower left", fontsize=8)
     axes.set_title(f"{total:,} samples, {len(band.broken)} certificates broken", fontsize=9)
     figure.savefig(path, dpi=200)
-    plt.close(figure)
     return path

@@ -18,8 +18,8 @@ from lipcert.errors import InputError
 from lipcert.recipes import Recipe, packaged_recipes, read_recipe
 from lipcert.report.names import is_published_size, method_of, model_of
 from lipcert.report.published import published
-from lipcert.report.rows import fraction, shown_split, tightness_of
-from lipcert.train.rundir import RunDirectory
+from lipcert.runs.directory import RunDirectory
+from lipcert.runs.rows import fraction, shown_split, tightness_of
 
 # The radii of the paper's three columns.
 PRINTED = (36 / 255, 72 / 255, 108 / 255)

@@ -7,20 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
-from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from lipcert.report.rows import Row
+from lipcert.report.figure import COLOURS, new_grid, save_figure
+from lipcert.runs.rows import Row
 
-# Told apart by colour, mark and line, so that a grey print will do.
-COLOURS = ("#3d69a3", "#b8433f", "#4a9961", "#7d5ba6", "#c17d1a", "#3a9aa5", "#777777")
 _MARKS = ("o", "s", "^", "D", "v")
 
 
@@ -38,7 +31,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Axis:
-    """What the trainings differ in."""
+    """The number in which the trainings differ."""
 
     title: str
     log: bool = False
@@ -46,9 +39,7 @@ class Axis:
 
 def curves(rows: Sequence[Row], axis: Axis, panels: Sequence[Panel], note: str, base: Path) -> list[Path]:
     """BASE.png, .svg and .pdf: panels side by side."""
-    figure, grid = plt.subplots(
-        1, len(panels), figsize=(max(5.6, 4.1 * len(panels)), 3.4), layout="constrained", squeeze=False
-    )
+    figure, grid = new_grid(1, len(panels), (max(5.6, 4.1 * len(panels)), 3.4))
     for axes, panel in zip(grid[0], panels, strict=True):
         _draw(axes, rows, axis, panel)
     figure.supxlabel(note, fontsize=7, color="#555555")
@@ -123,15 +114,6 @@ def _with_spread(values: Sequence[float], column: str) -> str:
     scale = 1 if column in ("K_f", "K_hf") else 100
     low, mean, high = (scale * v for v in (min(values), sum(values) / len(values), max(values)))
     return f"{mean:.1f} ({low:.1f} … {high:.1f})" if len(values) > 1 else f"{mean:.1f}"
-
-
-def save_figure(figure: Figure, base: Path) -> list[Path]:
-    """For screens, for pages and for print."""
-    written = [base.with_name(base.name + suffix) for suffix in (".png", ".svg", ".pdf")]
-    for path in written:
-        figure.savefig(path, dpi=200)
-    plt.close(figure)
-    return written
 
 
 def _series(rows: Sequence[Row]) -> list[str]:

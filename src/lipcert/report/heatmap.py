@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from lipcert.report.curves import save_figure
+from lipcert.report.figure import new_grid, save_figure
 
 # Mean numbers by (row, column); what is missing stays white.
 Cells = Mapping[tuple[str, str], float]
@@ -24,9 +19,7 @@ def heatmaps(
 ) -> list[Path]:
     """BASE.png, .svg and .pdf: a map for every panel, side by side; percent."""
     width = (0.55 * len(columns) + 1.8) * len(panels)
-    figure, grid = plt.subplots(
-        1, len(panels), figsize=(width, 0.38 * len(rows) + 1.6), layout="constrained", squeeze=False
-    )
+    figure, grid = new_grid(1, len(panels), (width, 0.38 * len(rows) + 1.6))
     for axes, (title, cells) in zip(grid[0], panels.items(), strict=True):
         _draw(axes, title, cells, rows, columns)
     figure.supxlabel(note, fontsize=7, color="#555555")

@@ -1,7 +1,7 @@
 """Many trainings: grids over recipes, carried out by processes of this machine or a cluster."""
 
+from lipcert.sweeps.combinations import Sweep, lay_out, read_sweep
 from lipcert.sweeps.crew import Crew, LocalCrew
-from lipcert.sweeps.grid import Sweep, lay_out, read_sweep
 from lipcert.sweeps.running import complete, run_trials
 from lipcert.sweeps.trial import Trial
 

@@ -18,6 +18,9 @@ from typing import IO, Protocol
 from lipcert.errors import InputError
 from lipcert.sweeps.trial import Job
 
+# What a process runs. It stands above this package, as it also draws the figures of a run.
+WORKER = "lipcert.commands.support.sweep_worker"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -63,7 +66,7 @@ class LocalCrew:
         self._fill()
 
     def ended(self, seconds: float) -> list[Outcome]:
-        """Those that ended within so many seconds."""
+        """Return the jobs that ended within so many seconds."""
         deadline = time.monotonic() + seconds
         while not (done := [w for w in self._working if w.process.poll() is not None]):
             if time.monotonic() > deadline:
@@ -99,7 +102,7 @@ class _Worker:
         self.job = job
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  a full pipe would stop it
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "lipcert.sweeps.worker"],
+            [sys.executable, "-m", WORKER],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self._said,

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from lipcert.atomic import write_atomically
 from lipcert.errors import InputError
-from lipcert.report.rows import Row, findings_of
-from lipcert.sweeps.grid import Sweep
+from lipcert.runs.rows import Row, findings_of
+from lipcert.sweeps.combinations import Sweep
 from lipcert.sweeps.trial import Trial
 
 # A row a training, in the directory of the sweep.

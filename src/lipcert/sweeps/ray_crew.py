@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lipcert.errors import InputError
-from lipcert.sweeps.crew import Outcome, check_size
+from lipcert.sweeps.crew import WORKER, Outcome, check_size
 from lipcert.sweeps.trial import Job
 
 # Deaths of its process that a job survives.
@@ -61,7 +61,7 @@ class RayCrew:
         self._fill()
 
     def ended(self, seconds: float) -> list[Outcome]:
-        """Those that ended within so many seconds."""
+        """Return the jobs that ended within so many seconds."""
         done, _ = self._ray.wait(list(self._jobs), num_returns=1, timeout=seconds)
         outcomes = [self._outcome(task) for task in done]
         self._fill()
@@ -106,12 +106,11 @@ def _check_answers(address: str | None) -> None:
 def _carry_out(work: dict[str, dict[str, Any]], folder: str) -> str | None:
     """The task: the complaint if it failed."""
     from lipcert.errors import LipcertError
-    from lipcert.sweeps.worker import carry_out
 
     if Path(folder).is_dir():
         os.chdir(folder)  # recipes may name files from there
     try:
-        carry_out(work)
+        importlib.import_module(WORKER).carry_out(work)
     except LipcertError as error:
         return str(error)
     return None

@@ -45,7 +45,7 @@ def run_trials(trials: Sequence[Trial], crew: Crew, overwrite: bool = False) -> 
 
 
 def _failed(outcome: Outcome) -> dict[Trial, str]:
-    """Of a stack some may be done although another failed."""
+    """Return the trials that failed; some of a stack may be done although another failed."""
     lost = [trial for trial in outcome.job if not trial.is_finished()]
     if outcome.complaint is not None:
         return dict.fromkeys(lost or outcome.job, outcome.complaint)

@@ -12,7 +12,7 @@ from typing import Any
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe
 from lipcert.recipes.stacking import gains_from_stacking, shared_part
-from lipcert.train.rundir import RunDirectory
+from lipcert.runs.directory import RunDirectory
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ def check_trials(trials: Sequence[Trial], overwrite: bool = False) -> None:
 
 
 def jobs_of(trials: Sequence[Trial], processes: int) -> list[Job]:
-    """Those that gain from it as stacks, in as many parts as there are processes; the others alone."""
+    """Share out trials: stacks where they gain, in as many parts as there are processes; the others alone."""
     alike: dict[str, list[Trial]] = {}
     for trial in trials:
         stacks = gains_from_stacking(trial.recipe)

@@ -15,15 +15,15 @@ from lightning_fabric.strategies.ddp import DDPStrategy
 from lightning_fabric.strategies.strategy import Strategy
 from torch import Tensor, distributed
 
+from lipcert.certificates.shards import ALONE, Shard
 from lipcert.errors import InputError
-from lipcert.shards import ALONE, Shard
 
 PRECISIONS = ("32", "bf16-mixed", "16-mixed")
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """What to run on."""
+    """The hardware to run on."""
 
     accelerator: str = "auto"
     devices: int | str = 1

@@ -10,14 +10,14 @@ import torch
 from lightning_fabric import Fabric
 
 from lipcert.errors import InterruptedRunError, TrainingError
+from lipcert.runs.directory import RunDirectory
 from lipcert.train.hardware import Hardware
 from lipcert.train.interrupt import Interrupt
 from lipcert.train.monitor import Monitor
 from lipcert.train.plan import Plan
-from lipcert.train.rundir import RunDirectory
-from lipcert.train.single import Single
-from lipcert.train.stack import Stack, check_stack, is_stackable
-from lipcert.train.training import Training
+from lipcert.train.stacked.stack import Stack, check_stack, is_stackable
+from lipcert.train.state import Training
+from lipcert.train.step import Single
 
 # Steps after which several processes ask each other whether one was interrupted.
 _ASK_EVERY = 20

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch.utils.tensorboard import SummaryWriter
 
-from lipcert.train.rundir import RunDirectory
+from lipcert.runs.directory import RunDirectory
 
 # Of a curve in TensorBoard. Writing them takes longer than a short epoch.
 _POINTS = 250

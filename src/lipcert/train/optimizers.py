@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+import math
+from collections.abc import Callable, Collection, Iterable
 
 import torch
 from torch import nn
 
+from lipcert.bounds import Bounded
 from lipcert.errors import InputError
 from lipcert.registry import Registry
+from lipcert.train.muon import Muon
 from lipcert.train.orthogonal import OrthogonalAdam, has_orthogonal
 
 Parameters = Iterable[nn.Parameter]
+
+# Takes the parameters, and those of the last layer as `head` if it has such an argument.
+MakeOptimizer = Callable[..., torch.optim.Optimizer]
 
 OPTIMIZERS: Registry[torch.optim.Optimizer] = Registry("optimizer", package="lipcert.train")
 
@@ -24,7 +31,7 @@ def adam(
     weight_decay: float = 0.0,
 ) -> torch.optim.Optimizer:
     """Adam; orthogonal matrices are turned."""
-    _positive(lr)
+    _check(lr, weight_decay)
     parameters = list(parameters)
     kind = OrthogonalAdam if has_orthogonal(parameters) else torch.optim.Adam
     return kind(parameters, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)
@@ -38,7 +45,7 @@ def adamw(
     weight_decay: float = 0.01,
 ) -> torch.optim.Optimizer:
     """Adam with decoupled weight decay."""
-    _positive(lr)
+    _check(lr, weight_decay)
     parameters = _free(parameters, "adamw")
     return torch.optim.AdamW(parameters, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)
 
@@ -51,7 +58,7 @@ def nadam(
     weight_decay: float = 0.0,
 ) -> torch.optim.Optimizer:
     """Adam with Nesterov's momentum."""
-    _positive(lr)
+    _check(lr, weight_decay)
     parameters = _free(parameters, "nadam")
     return torch.optim.NAdam(parameters, lr=lr, betas=betas, weight_decay=weight_decay)
 
@@ -65,15 +72,45 @@ def sgd(
     weight_decay: float = 0.0,
 ) -> torch.optim.Optimizer:
     """Stochastic gradient descent with momentum."""
-    _positive(lr)
+    _check(lr, weight_decay)
     parameters = _free(parameters, "sgd")
     return torch.optim.SGD(
         parameters, lr=lr, momentum=momentum, nesterov=nesterov, weight_decay=weight_decay, fused=True
     )
 
 
+@OPTIMIZERS.register("muon", example={"lr": 0.02})
+def muon(
+    parameters: Parameters,
+    head: Collection[nn.Parameter] = (),
+    lr: float = 0.02,
+    momentum: float = 0.95,
+    nesterov: bool = True,
+    weight_decay: float = 0.0,
+    adam_lr: float = 4e-3,
+    adam_betas: tuple[float, float] = (0.9, 0.999),
+) -> torch.optim.Optimizer:
+    """Orthogonalised steps for hidden matrices and kernels; Adam for head, biases and the rest.
+
+    `adam_lr` is Adam's learning rate; a schedule of `lr` shapes both.
+    """
+    _check(lr, weight_decay)
+    if not 0 < adam_lr < math.inf:
+        raise InputError(f"adam_lr: expected a number > 0, got {adam_lr!r}")
+    if not 0 <= momentum < 1:
+        raise InputError(f"momentum: expected from 0 to below 1, got {momentum!r}")
+    return Muon(parameters, head, lr, momentum, nesterov, weight_decay, adam_lr, adam_betas)
+
+
+def optimizer_for(bounded: Bounded, make: MakeOptimizer) -> torch.optim.Optimizer:
+    """Make the optimiser of a model; one that takes an argument `head` is given the head's parameters."""
+    asks = "head" in inspect.signature(make).parameters
+    head = [] if bounded.head is None else list(bounded.head.parameters())
+    return make(bounded.parameters(), **({"head": head} if asks else {}))
+
+
 def _free(parameters: Parameters, name: str) -> list[nn.Parameter]:
-    """Those of a model without orthogonal matrices, which this optimiser would move."""
+    """Return the parameters, or raise if some are orthogonal matrices, which this optimiser would move."""
     found = list(parameters)
     if has_orthogonal(found):
         raise InputError(
@@ -82,6 +119,8 @@ def _free(parameters: Parameters, name: str) -> list[nn.Parameter]:
     return found
 
 
-def _positive(lr: float) -> None:
-    if not 0 < lr < float("inf"):
+def _check(lr: float, weight_decay: float) -> None:
+    if not 0 < lr < math.inf:
         raise InputError(f"lr: expected a number > 0, got {lr!r}")
+    if not 0 <= weight_decay < math.inf:
+        raise InputError(f"weight_decay: expected a number >= 0, got {weight_decay!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -33,7 +33,7 @@ class Plan:
 
     model: nn.Module
     loss: Loss
-    optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+    optimizer: Callable[..., torch.optim.Optimizer]  # of parameters, and of `head` if it asks for that
     train: Dataset
     epochs: int
     batch_size: int
@@ -75,7 +75,7 @@ class Plan:
 
     @property
     def total_steps(self) -> int:
-        """Of the whole training."""
+        """Count the steps of the whole training."""
         return self.epochs * self.steps_per_epoch
 
     def batches(self, epoch: int) -> tuple[Tensor, ...]:
@@ -101,9 +101,6 @@ class Plan:
         return scheduled(self.loss, self.schedules, t)
 
     def optimizer_numbers(self, start: Mapping[str, float], t: float) -> dict[str, float]:
-        """The optimiser's scheduled numbers at fraction t."""
-        keys = [key for key in self.schedules if key.startswith("optimizer.")]
-        return {
-            key.removeprefix("optimizer."): self.schedules[key](start[key.removeprefix("optimizer.")], t)
-            for key in keys
-        }
+        """The scheduled numbers at fraction t of a group of parameters that began with `start`."""
+        names = [key.removeprefix("optimizer.") for key in self.schedules if key.startswith("optimizer.")]
+        return {name: self.schedules[f"optimizer.{name}"](start[name], t) for name in names if name in start}

@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds.contract import Proof, rule
-from lipcert.bounds.convolution import convolution_upper
-from lipcert.bounds.geometry import Geometry, Setting, per_axis
-from lipcert.bounds.linear_map import LinearMap
+from lipcert.bounds.krylov import LinearMap
+from lipcert.bounds.provers.convolution_norm import convolution_upper
+from lipcert.bounds.provers.geometry import Geometry, Setting, per_axis
 from lipcert.bounds.rules.linear import dot_gain, dot_roundoff
 from lipcert.types import Shape
 
@@ -117,7 +117,7 @@ class ConvTranspose2dRule(LinearMap[nn.ConvTranspose2d]):
         return g.convolve(u, module.weight)[..., : shape[-2], : shape[-1]]
 
     def upper(self, module: nn.ConvTranspose2d, shape: Shape, effort: str) -> Proof:
-        """That of the convolution it is adjoint to."""
+        """Prove the norm of the convolution it is adjoint to."""
         geometry = _geometry_behind(module, _output_size(module, shape))
         return convolution_upper(module.weight, geometry, effort)
 
@@ -128,7 +128,7 @@ class ConvTranspose2dRule(LinearMap[nn.ConvTranspose2d]):
         return dot_roundoff(_transposed(module, x.abs(), module.weight.abs(), bias), self.products(module))
 
     def roundoff_gain(self, module: nn.ConvTranspose2d) -> float:
-        """That of the convolution behind it."""
+        """Return the gain of the convolution behind it."""
         return dot_gain(row_times_column(module.weight, module.groups), self.products(module))
 
     def products(self, module: nn.ConvTranspose2d) -> int:
@@ -163,7 +163,7 @@ def _output_size(module: nn.ConvTranspose2d, shape: Shape) -> tuple[int, int]:
 
 
 def _geometry_behind(module: nn.ConvTranspose2d, size: tuple[int, ...]) -> Geometry:
-    """Of the convolution that a transposed one undoes, on the transposed one's output."""
+    """Return the geometry of the convolution that a transposed one undoes, on the transposed one's output."""
     stride, (down, right), dilation = (
         cast(tuple[int, int], per_axis(cast(Setting, s), 2))
         for s in (module.stride, module.padding, module.dilation)

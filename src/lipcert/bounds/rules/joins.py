@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.contract import Constant, rule, sample_norm
-from lipcert.bounds.rounding import U, hypot_up, sum_up
+from lipcert.bounds.provers.rounding import U, hypot_up, sum_up
 
 
 class Add(nn.Module):

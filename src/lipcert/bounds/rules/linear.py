@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lipcert.bounds.cholesky import nu, spectral_norm_upper
 from lipcert.bounds.contract import Proof, rule, sample_norm
-from lipcert.bounds.dense_norms import SMALL, improved
-from lipcert.bounds.linear_map import LinearMap
-from lipcert.bounds.memory import remembered
-from lipcert.bounds.rounding import SAFETY, gamma
+from lipcert.bounds.krylov import LinearMap
+from lipcert.bounds.provers.dense_norms import SMALL, improved
+from lipcert.bounds.provers.factorisation import nu, spectral_norm_upper
+from lipcert.bounds.provers.proof_cache import remembered
+from lipcert.bounds.provers.rounding import SAFETY, gamma
 from lipcert.types import Shape
 
 
@@ -59,7 +59,7 @@ class LinearRule(LinearMap[nn.Linear]):
         return dot_roundoff(absolute, self.products(module))
 
     def roundoff_gain(self, module: nn.Linear) -> float:
-        """That of γ‖|W||x| + |b|‖/u."""
+        """Return the Lipschitz constant of γ‖|W||x| + |b|‖/u."""
         return dot_gain(nu(module.weight.detach().double()), self.products(module))
 
     def products(self, module: nn.Linear) -> int:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.contract import Proof, Rule, refuse, rule, sample_norm
-from lipcert.bounds.rounding import TINY, U
+from lipcert.bounds.provers.rounding import TINY, U
 from lipcert.errors import InputError, UnknownBoundError
 from lipcert.types import Shape
 

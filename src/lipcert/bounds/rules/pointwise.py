@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from lipcert.bounds.contract import Channelwise, register, sample_norm
-from lipcert.bounds.rounding import SCALAR, U
+from lipcert.bounds.provers.rounding import SCALAR, U
 from lipcert.types import Shape
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.contract import Constant, Proof, rule
-from lipcert.bounds.gram import EXACT_SIDE, Operator, operator_norm_upper
-from lipcert.bounds.rounding import mul_up, sqrt_up, up
+from lipcert.bounds.provers.gram import EXACT_SIDE, Operator, operator_norm_upper
+from lipcert.bounds.provers.rounding import mul_up, sqrt_up, up
 from lipcert.bounds.rules.linear import dot_gain, dot_roundoff
 from lipcert.errors import UnknownBoundError
 from lipcert.types import Shape

@@ -1,0 +1,1 @@
+"""Checks that what was proved is what runs."""

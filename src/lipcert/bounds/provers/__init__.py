@@ -1,0 +1,1 @@
+"""From matrices and kernels to proved norms."""

@@ -1,0 +1,1 @@
+"""From a module to the list of steps it computes."""

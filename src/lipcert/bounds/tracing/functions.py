@@ -1,0 +1,136 @@
+"""Calls in a user's forward, each as the module that does the same.
+
+A call that is not here, or has an argument that is not understood, has no bound.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import fx, nn
+
+from lipcert.bounds.rules.joins import Add, Concatenate
+from lipcert.bounds.rules.shapes import Permute, Reshape
+
+Converted = tuple[nn.Module, tuple[fx.Node, ...]] | None
+
+
+def module_of(node: fx.Node) -> Converted:
+    """The module a call stands for, and the values it takes; None if it is not understood."""
+    convert = _FUNCTIONS.get(node.target if node.op == "call_function" else f"Tensor.{node.target}")
+    try:
+        return convert(*node.args, **node.kwargs) if convert else None
+    except TypeError:  # an argument that is not understood, such as torch.add's alpha
+        return None
+
+
+def asks_for_size(node: fx.Node) -> bool:
+    """x.size(…), x.shape, x.shape[…]: numbers that tell a reshape its size, nothing the input can change."""
+    if node.op == "call_method" and node.target == "size":
+        return True
+    if node.op == "call_function" and node.target is getattr:
+        return node.args[1] == "shape"
+    of = node.args[0] if node.op == "call_function" and node.target is operator.getitem else None
+    return isinstance(of, fx.Node) and asks_for_size(of)
+
+
+def _is_batch_size(size: Any) -> bool:
+    """x.size(0) or x.shape[0]."""
+    return isinstance(size, fx.Node) and asks_for_size(size) and bool(size.args[-1] == 0)
+
+
+def _add(a: Any, b: Any) -> Converted:
+    return (Add(), (a, b)) if isinstance(a, fx.Node) and isinstance(b, fx.Node) else None
+
+
+def _cat(tensors: Any, dim: int = 0) -> Converted:
+    if dim == 0 or not all(isinstance(t, fx.Node) for t in tensors):
+        return None
+    return Concatenate(dim), tuple(tensors)
+
+
+def _flatten(x: fx.Node, start_dim: int = 0, end_dim: int = -1) -> Converted:
+    return None if start_dim == 0 else (nn.Flatten(start_dim, end_dim), (x,))
+
+
+def _permute(x: fx.Node, *dims: Any) -> Converted:
+    order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    return (Permute(*order), (x,)) if order and order[0] == 0 else None
+
+
+def _reshape(x: fx.Node, *sizes: Any) -> Converted:
+    shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int | fx.Node) else sizes
+    if len(shape) < 2 or not all(isinstance(n, int) for n in shape[1:]):
+        return None
+    # The batch comes first: by its size, or as what is left when the others are given.
+    if not (_is_batch_size(shape[0]) or (shape[0] == -1 and -1 not in shape[1:])):
+        return None
+    return Reshape(*shape[1:]), (x,)
+
+
+def _one_input(make: Callable[..., nn.Module]) -> Callable[..., Converted]:
+    """A function whose other arguments are those of the module."""
+
+    def convert(x: fx.Node, *args: Any, **kwargs: Any) -> Converted:
+        return make(*args, **kwargs), (x,)
+
+    return convert
+
+
+def _dropout(p: float = 0.5, training: bool = True, inplace: bool = False) -> nn.Module:
+    return nn.Dropout(p, inplace).train(training)
+
+
+def _leaky_relu(negative_slope: float = 0.01, inplace: bool = False) -> nn.Module:
+    return nn.LeakyReLU(negative_slope, inplace)
+
+
+def _max_pool(
+    kernel_size: int,
+    stride: int | None = None,
+    padding: int = 0,
+    dilation: int = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> nn.Module:
+    return nn.MaxPool2d(kernel_size, stride, padding, dilation, return_indices, ceil_mode)
+
+
+_relu = _one_input(nn.ReLU)
+_tanh = _one_input(nn.Tanh)
+_sigmoid = _one_input(nn.Sigmoid)
+
+_FUNCTIONS: dict[Any, Callable[..., Converted]] = {
+    operator.add: _add,
+    operator.iadd: _add,  # where nobody else holds the value (lipcert.bounds.tracing.overwriting)
+    torch.add: _add,
+    "Tensor.add": _add,
+    torch.cat: _cat,
+    torch.flatten: _flatten,
+    "Tensor.flatten": _flatten,
+    torch.permute: _permute,
+    "Tensor.permute": _permute,
+    torch.reshape: _reshape,
+    "Tensor.reshape": _reshape,
+    "Tensor.view": _reshape,
+    torch.relu: _relu,
+    F.relu: _relu,
+    "Tensor.relu": _relu,
+    torch.tanh: _tanh,
+    F.tanh: _tanh,
+    "Tensor.tanh": _tanh,
+    torch.sigmoid: _sigmoid,
+    F.sigmoid: _sigmoid,
+    "Tensor.sigmoid": _sigmoid,
+    F.leaky_relu: _one_input(_leaky_relu),
+    F.elu: _one_input(nn.ELU),
+    F.silu: _one_input(nn.SiLU),
+    F.gelu: _one_input(nn.GELU),
+    F.dropout: _one_input(_dropout),
+    F.max_pool2d: _one_input(_max_pool),
+    F.avg_pool2d: _one_input(nn.AvgPool2d),
+}

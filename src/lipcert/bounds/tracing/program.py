@@ -1,0 +1,225 @@
+"""A model as a list of steps: each a module with a rule, applied to earlier values.
+
+torch.fx walks the model's own code. Modules with a rule are steps; containers and the user's blocks
+are walked into; a sum, a concatenation or a reshape in that code becomes a step of its own.
+Whatever is not understood raises and names the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from torch import Tensor, fx, nn
+
+from lipcert.bounds.contract import (
+    REFUSALS,
+    RULES,
+    Rule,
+    plain_type,
+    rule_of,
+)
+from lipcert.bounds.fidelity.guards import precision_settings, refuse_tampering_anywhere, without_randomness
+from lipcert.bounds.rules.joins import Add
+from lipcert.bounds.rules.linear import LinearRule
+from lipcert.bounds.tracing.functions import asks_for_size, module_of
+from lipcert.bounds.tracing.meta import run_on_meta
+from lipcert.bounds.tracing.overwriting import SeesWrites, overwrites
+from lipcert.errors import InputError, LipcertError, UnknownBoundError, reason
+from lipcert.types import Shape
+
+
+@dataclass(frozen=True)
+class Step:
+    """One module applied to the values of earlier steps."""
+
+    name: str  # unique; names the value it makes
+    path: str  # of the module in the model, for messages
+    module: nn.Module
+    rule: Rule[Any]
+    inputs: tuple[str, ...]
+    input_shapes: tuple[Shape, ...]
+    shape: Shape  # of its output
+
+    def run(self, inputs: Sequence[Tensor]) -> Tensor:
+        """Compute the value, by the forward of its class alone, and not through hooks."""
+        try:
+            value: Tensor = self.module.forward(*inputs)
+        except LipcertError:
+            raise
+        except Exception as error:
+            raise UnknownBoundError(
+                f"{self.path}: cannot be run as it was traced: {reason(error)}"
+            ) from error
+        return value
+
+
+@dataclass(frozen=True)
+class Program:
+    """The steps of a model in the order they run; `source` names the input, `result` the output."""
+
+    steps: tuple[Step, ...]
+    source: str
+    result: str
+    overwrites: bool = False  # whether the model itself works in place, perhaps on its input
+    traced: tuple[Step, ...] = ()  # `steps`, and those whose values never reach the result
+
+    def split_head(self) -> tuple[Program, nn.Linear | None]:
+        """The program before a final dense layer, and that layer; None where there is none."""
+        last = self.steps[-1] if self.steps else None
+        if last is None or last.name != self.result or not isinstance(last.rule, LinearRule):
+            return self, None
+        # nn.Linear, or a layer of our own with its weight, bias and features.
+        features = replace(self, steps=self.steps[:-1], result=last.inputs[0])
+        return features, cast(nn.Linear, last.module)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether every step takes the value of the one before, and the last makes the result."""
+        names = [self.source, *(step.name for step in self.steps)]
+        return names[-1] == self.result and all(
+            step.inputs == (before,) for step, before in zip(self.steps, names, strict=False)
+        )
+
+    def constant(self, estimates: Mapping[str, Tensor | float], one: Tensor) -> Tensor:
+        """The constant of the result, from those of the steps; `one` is that of the input."""
+        constants = {self.source: one}
+        for step in self.steps:
+            joined = step.rule.join_estimate([constants[i] for i in step.inputs])
+            estimate = estimates[step.name]
+            one_ = not isinstance(estimate, Tensor) and estimate == 1
+            constants[step.name] = joined if one_ else joined * estimate
+        return constants[self.result]
+
+
+def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:
+    """The program of a model on inputs of `input_shape` (without the batch dimension)."""
+    shape = checked_shape(input_shape)
+    refuse_tampering_anywhere(model)
+    if _Tracer().is_leaf_module(model, ""):
+        model = nn.Sequential(model)  # fx walks into the outermost module, so put one around
+    nodes = list(_walk(model).nodes)
+    inputs = [node for node in nodes if node.op == "placeholder"]
+    if len(inputs) != 1:
+        raise UnknownBoundError(f"model: expected one input, found {len(inputs)}")
+    values = {inputs[0].name: shape}
+    calls = [n for n in nodes if n.op not in ("placeholder", "output", "get_attr") and not asks_for_size(n)]
+    steps = tuple(_step(model, node, values) for node in calls)
+    (result,) = (node.args[0] for node in nodes if node.op == "output")
+    if not isinstance(result, fx.Node) or result.name not in values:
+        raise UnknownBoundError("model: expected one output tensor, made from the input")
+    in_place = overwrites(nodes, steps)
+    return Program(_needed(steps, result.name), inputs[0].name, result.name, in_place, steps)
+
+
+def _needed(steps: Sequence[Step], result: str) -> tuple[Step, ...]:
+    """Without those whose values never reach the result."""
+    wanted, found = {result}, []
+    for step in reversed(steps):
+        if step.name in wanted:
+            wanted.update(step.inputs)
+            found.append(step)
+    return tuple(reversed(found))
+
+
+def checked_shape(input_shape: Sequence[int]) -> Shape:
+    """A shape of positive integers, or a clear error."""
+    shape = tuple(input_shape) if isinstance(input_shape, Iterable) else ()
+    if not shape or not all(isinstance(n, int) and n > 0 for n in shape):
+        raise InputError(
+            "input_shape: expected positive sizes without the batch dimension, such as (3, 32, 32), "
+            f"got {input_shape!r}"
+        )
+    return shape
+
+
+class _Tracer(fx.Tracer):
+    def __init__(self) -> None:
+        super().__init__()
+        self._precision = precision_settings()
+
+    def create_node(self, kind: str, target: Any, *args: Any, **kwargs: Any) -> fx.Node:
+        node = super().create_node(kind, target, *args, **kwargs)
+        if precision_settings() != self._precision:
+            raise UnknownBoundError(f"{node.name}: forward changes the precision of torch (autocast, TF32)")
+        return node
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        kind = plain_type(m)
+        return kind in RULES or kind in REFUSALS or super().is_leaf_module(m, module_qualified_name)
+
+    def proxy(self, node: fx.Node) -> fx.Proxy:
+        return SeesWrites(node, self)
+
+
+def _walk(model: nn.Module) -> fx.Graph:
+    try:
+        return without_randomness("its forward", lambda: _Tracer().trace(model))
+    except UnknownBoundError as error:
+        raise UnknownBoundError(f"{type(model).__name__}: {error}") from None
+    except Exception as error:  # fx runs the user's code: anything may come out of it
+        raise UnknownBoundError(
+            f"{type(model).__name__}: its forward cannot be followed ({reason(error)}); build it from "
+            "nn.Sequential and layers with rules, or write a rule for it with @lipcert.bounds.rule"
+        ) from error
+
+
+def _step(model: nn.Module, node: fx.Node, values: dict[str, Shape]) -> Step:
+    if node.op == "call_module":
+        path, inputs = str(node.target), tuple(n.name for n in node.all_input_nodes)
+        module = model.get_submodule(path)
+        rule = rule_of(module, path)
+        if len(node.args) != 1 or node.kwargs:
+            raise UnknownBoundError(f"{path}: expected a call with one tensor, got {node.format_node()}")
+    else:
+        path = node.name
+        module, inputs = _module_of_function(node)
+        rule = rule_of(module, path)
+    if not all(i in values for i in inputs):  # a parameter used directly
+        raise UnknownBoundError(f"{path}: no Lipschitz rule for {node.format_node()}")
+    input_shapes = tuple(values[i] for i in inputs)
+    shape = values[node.name] = _output_shape(module, path, input_shapes)
+    seen = rule.output_shape(module, input_shapes[0])
+    if seen not in (None, shape):
+        raise UnknownBoundError(f"{path}: its settings say an output of {seen}, its forward makes {shape}")
+    return Step(node.name, path, module, rule, inputs, input_shapes, shape)
+
+
+def _output_shape(module: nn.Module, path: str, input_shapes: Sequence[Shape]) -> Shape:
+    """The shape of one output, from runs on the meta device with two batch sizes."""
+    if isinstance(module, Add) and len(set(input_shapes)) > 1:
+        raise UnknownBoundError(f"{path}: a sum of different shapes {input_shapes} repeats the smaller one")
+    three, five = (_meta_output(module, path, input_shapes, batch) for batch in (3, 5))
+    if three.ndim < 2 or (three.shape[0], five.shape[0]) != (3, 5) or three.shape[1:] != five.shape[1:]:
+        raise UnknownBoundError(f"{path}: mixes or drops the batch dimension")
+    return tuple(three.shape[1:])
+
+
+def _advice(module: nn.Module) -> str:
+    """For layers whose own message is about something else."""
+    if isinstance(module, nn.PixelUnshuffle):
+        return f"; space-to-depth needs sides divisible by {module.downscale_factor}: pad or crop the image"
+    return ""
+
+
+def _meta_output(module: nn.Module, path: str, input_shapes: Sequence[Shape], batch: int) -> Tensor:
+    try:
+        _, output = run_on_meta(module, input_shapes, batch)
+    except Exception as error:  # settings changed by hand may break a forward anywhere
+        shapes = ", ".join(map(str, input_shapes))
+        raise InputError(
+            f"input_shape: {path} cannot take an input of shape {shapes}: {reason(error)}{_advice(module)}"
+        ) from None
+    if not isinstance(output, Tensor):
+        raise UnknownBoundError(f"{path}: expected one output tensor, got {type(output).__name__}")
+    return output
+
+
+def _module_of_function(node: fx.Node) -> tuple[nn.Module, tuple[str, ...]]:
+    """The module that does what a call in the user's forward does."""
+    converted = module_of(node)
+    if converted is None:
+        raise UnknownBoundError(f"{node.name}: no Lipschitz rule for {node.format_node()}")
+    module, tensors = converted
+    return module, tuple(t.name for t in tensors)

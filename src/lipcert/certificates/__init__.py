@@ -1,0 +1,1 @@
+"""Certificates: radii that are proved, and the file that states them."""

@@ -1,0 +1,109 @@
+r"""Bounds that hold on a ball around each sample: units that are constant there drop out.
+
+Huang, Zhang, Shi, Kolter, Anandkumar. Training Certifiably Robust Neural Networks with Efficient Local
+Lipschitz Bounds. NeurIPS 2021.
+
+On the ball of radius r around x, what enters a layer moves by at most $D = Kr$, K the constant so far. A unit
+with weights w that is followed by a ReLU stays at zero if $z + \|w\|D \le 0$ (and a clipped one at its top).
+Its row of this matrix and its column of the next then count for nothing:
+
+$$ K \leftarrow K \cdot \|M_{out} W M_{in}\|_2 $$
+
+with the proved norm of every sample's own masked matrix. Convolutions keep their global norm, but the pixels
+that are constant after them leave the next dense layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.bounds.local_ball import carried, constant_beyond, reach, refuse_branches
+from lipcert.bounds.proof import Bound
+from lipcert.bounds.provers.factorisation import gram_uppers, scale_to_one
+from lipcert.bounds.provers.rounding import SAFETY, U
+from lipcert.bounds.rules.linear import LinearRule
+from lipcert.bounds.tracing.program import Program, Step
+
+# Sides of masked Gram matrices that are proved sample by sample, and numbers in those made at once.
+_LARGEST_SIDE = 1024
+_CHUNK = 1 << 25
+_LARGEST_EXPONENT = 900  # beyond, scaling back may overflow or underflow
+
+
+@dataclass(frozen=True)
+class Local:
+    """On each sample's ball: the constant of the features, and which of them move."""
+
+    constant: Tensor  # (B,), from above
+    active: Tensor  # (B, D), 1 or 0
+
+
+@dataclass(frozen=True)
+class _Here:
+    """Hold what is known between two layers; the first dimension is the batch."""
+
+    value: Tensor
+    error: Tensor  # (B,) of the value, by rounding
+    constant: Tensor  # (B,) of everything so far, on the ball
+    active: Tensor  # of the value's shape: 0 where it is constant on the ball
+
+
+def balls_for(radii: Sequence[float]) -> tuple[float, ...]:
+    """Balls a little larger than these radii: a sample is certified at a radius if its own is above it."""
+    return tuple(radius * (1 + 1e-9) for radius in radii)
+
+
+def local_bound(program: Program, bound: Bound, x: Tensor, radius: float) -> Local:
+    """Bound the features of a sequence of layers, in float64, on balls of this radius."""
+    refuse_branches(program)
+    ones = x.new_ones(len(x))
+    here = _Here(x, 0 * ones, ones, torch.ones_like(x))
+    following = [step.module for step in program.steps[1:]] + [nn.Identity()]
+    for step, after, layer in zip(program.steps, following, bound.layers, strict=True):
+        here = _advance(step, after, layer.upper, here, radius)
+    return Local(here.constant.clamp_max(bound.value), here.active.flatten(1))
+
+
+def _advance(step: Step, after: nn.Module, upper: float, before: _Here, radius: float) -> _Here:
+    output = step.module.forward(before.value)
+    roundoff = step.rule.roundoff(step.module, [before.value], output)
+    error = SAFETY * (upper * before.error + roundoff)
+    active = carried(step.module, before.active, output)
+    edges = constant_beyond(after)
+    if edges is not None:
+        column = (-1, *[1] * (output.ndim - 1))
+        distance = SAFETY * (before.constant * radius).view(column)
+        slack = reach(step, upper, before.active, output) * distance + error.view(column)
+        low, high = edges
+        active = torch.where((output + slack <= low) | (output - slack >= high), 0.0, active)
+    norm = masked_norm(step, upper, before.active, active)
+    return _Here(output, error, before.constant * norm * (1 + 4 * U), active)
+
+
+def masked_norm(step: Step, upper: float, before: Tensor, after: Tensor) -> Tensor:
+    """‖M_out W M_in‖ of every sample, proved; the global norm where the layer is not dense."""
+    whole = after.new_full((len(after),), upper)
+    if not isinstance(step.rule, LinearRule) or after.ndim != 2:
+        return whole
+    module: Any = step.module
+    weight, exponent = scale_to_one(module.weight.detach())
+    if weight is None or abs(exponent) > _LARGEST_EXPONENT or min(weight.shape) > _LARGEST_SIDE:
+        return whole
+    parts = max(1, _CHUNK // weight.numel())
+    starts = range(0, len(after), parts)
+    found = [_norms(weight, after[i : i + parts], before[i : i + parts]) for i in starts]
+    return (torch.cat(found) * 2.0**exponent * (1 + 4 * U)).clamp_max(upper)
+
+
+def _norms(weight: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """Bound the norms of a matrix with entries at most 1, without some rows and columns: (B,)."""
+    a = weight * rows[:, :, None] * columns[:, None, :]  # (B, n, m)
+    a = a if weight.shape[0] <= weight.shape[1] else a.mT
+    absolute = SAFETY * torch.linalg.vector_norm(a, dim=(1, 2)) ** 2
+    squares = gram_uppers(a @ a.mT, terms=a.shape[2], absolute=absolute)
+    return torch.nextafter(squares.sqrt(), squares.new_tensor(torch.inf))

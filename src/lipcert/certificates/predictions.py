@@ -1,0 +1,151 @@
+"""Image files classified, each with the radius within which its class is certain."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor
+
+from lipcert.certificates.certificate import Certifier, certifier
+from lipcert.certificates.progress import proving
+from lipcert.data.image_cache import SUFFIXES, Form, read_image
+from lipcert.errors import InputError
+from lipcert.models import ModelCard
+from lipcert.models import load as load_model
+from lipcert.models.files import model_file, read_card
+from lipcert.models.trained import model_place
+
+# Decoded and certified at a time.
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The prediction for one file: no input within `radius` gets another class; `rival` is the nearest."""
+
+    file: str
+    label: str | None  # None: abstains
+    probability: float
+    radius: float
+    rival: str
+
+
+def predict_files(
+    source: str, paths: Sequence[Path], abstain_below: float | None = None, quiet: bool = True
+) -> tuple[list[Prediction], list[str]]:
+    """Predictions for images, and those in directories; and a line for every file that has none.
+
+    An image becomes what the model was trained on: its size, and grey or RGB. Radii are in that space, pixels
+    from 0 to 1. Where the radius is not above `abstain_below`, no class is named.
+    """
+    if abstain_below is not None and not abstain_below >= 0:
+        raise InputError(f"--abstain-below: expected a radius >= 0, got {abstain_below}")
+    card = read_card(model_file(source))
+    form = image_form(source, card)
+    files, complaints = _files(paths)
+    if not files:
+        return [], complaints
+    with proving():
+        prover = certifier(load_model(source), card.input_shape)
+    judge = _Judge(prover, card, sharpness(source), abstain_below)
+    found: list[Prediction] = []
+    console = Console(stderr=True)
+    batches = [files[i : i + _BATCH] for i in range(0, len(files), _BATCH)]
+    for batch in track(batches, "predicting", console=console, disable=quiet):
+        images: dict[str, np.ndarray] = {}
+        for path in batch:
+            try:
+                images[str(path)] = read_image(path, form)
+            except InputError as error:
+                complaints.append(str(error))
+        if images:
+            found += judge(images)
+    return found, complaints
+
+
+@dataclass(frozen=True)
+class _Judge:
+    prover: Certifier
+    card: ModelCard
+    sharpness: float
+    abstain_below: float | None
+
+    def __call__(self, images: dict[str, np.ndarray]) -> Iterator[Prediction]:
+        """A prediction for every image."""
+        x = torch.from_numpy(np.stack(list(images.values()))).float() / 255
+        certificate = self.prover(x)
+        probability: Tensor = (self.sharpness * self.prover.logits(x)).softmax(dim=1)  # (B, N)
+        names = self.card.classes or tuple(str(i) for i in range(self.prover.classes))
+        for i, file in enumerate(images):
+            top, radius = int(certificate.prediction[i]), float(certificate.radius[i])
+            abstains = top < 0 or (self.abstain_below is not None and radius <= self.abstain_below)
+            yield Prediction(
+                file=file,
+                label=None if abstains else names[top],
+                probability=float(probability[i].max()),
+                radius=radius,
+                rival=names[int(certificate.rival[i])],
+            )
+
+
+def image_form(source: str, card: ModelCard) -> Form:
+    """Return the form that images take for a model."""
+    modes = {1: "L", 3: "RGB"}
+    if len(card.input_shape) != 3 or card.input_shape[0] not in modes:
+        raise InputError(f"{source}: takes inputs of shape {card.input_shape}, not grey or RGB images")
+    channels, height, width = card.input_shape
+    return Form(modes[channels], (width, height), convert=True)
+
+
+def _files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
+    """The files that are meant, directories searched; and what is wrong."""
+    files: list[Path] = []
+    complaints: list[str] = []
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+            files += inside
+            complaints += [] if inside else [f"{path}: no images in it"]
+        elif path.is_file():
+            files.append(path)
+        else:
+            complaints.append(f"{path}: no such file or directory")
+    return list(dict.fromkeys(files)), complaints
+
+
+def sharpness(source: str) -> float:
+    """K_hf/K_f: by how much the loss of a run multiplies its logits; 1 for a model file alone."""
+    file = model_place(source) / "certificate.json"
+    if not file.is_file():
+        return 1.0
+    try:
+        statement = json.loads(file.read_text())
+        return float(statement["k_hf"] / statement["k_f"]) if statement["k_f"] else 1.0
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{file}: cannot be read as a certificate") from None
+
+
+def as_json(predictions: Sequence[Prediction]) -> str:
+    """A list of objects; `class` is null where the model abstains, a radius without end too."""
+    return json.dumps(
+        [
+            {
+                "file": p.file,
+                "class": p.label,
+                "probability": p.probability,
+                "radius": p.radius if p.radius < sys.float_info.max else None,
+                "rival": p.rival,
+            }
+            for p in predictions
+        ],
+        indent=2,
+        ensure_ascii=False,
+    )

@@ -1,0 +1,309 @@
+"""A certificate as plain data: made, and checked again.
+
+The file names the model, the weights and the data, the latter two by their hashes; it gives every layer's
+bound, and the certified accuracies with their counts. `verify` proves and counts again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.progress import track
+from torch import Tensor, nn
+
+from lipcert.bounds.provers.proof_cache import fresh_proofs
+from lipcert.certificates.certificate import (
+    Certificate,
+    CertifiedAccuracy,
+    Certifier,
+    Rounding,
+    binomial_interval,
+    certified_accuracy,
+    certifier,
+)
+from lipcert.certificates.shards import ALONE, Shard
+from lipcert.certificates.statement import (
+    FORMAT,
+    Accuracy,
+    Architecture,
+    Environment,
+    Layer,
+    LossNumbers,
+    Pairs,
+    SplitAccuracies,
+    Statement,
+    claimed,
+    shown,
+)
+from lipcert.data import Dataset
+from lipcert.data.base import Split
+from lipcert.environment import environment
+from lipcert.hashing import tensors_sha256
+from lipcert.losses import Loss
+from lipcert.models import ModelCard
+
+# Samples certified at once.
+_BATCH = 512
+
+# Ends of intervals are rounded outwards to this many parts of 1: scipy's last bits differ between versions.
+_PARTS = 10**9
+
+
+@dataclass(frozen=True)
+class Training:
+    """Hold what a recipe says of the training: its name, its seed, and the loss as it is at the end."""
+
+    recipe: str
+    seed: int
+    loss_name: str
+    loss: Loss
+
+    @property
+    def numbers(self) -> LossNumbers:
+        """The loss, as a certificate names it."""
+        return LossNumbers(name=self.loss_name, eps=self._number("eps"), slack=self._number("slack"))
+
+    def _number(self, name: str) -> float | None:
+        value = getattr(self.loss, name, None)
+        return None if value is None else float(value)
+
+    def stated(self, k_f: float) -> dict[str, Any]:
+        """Return what a certificate says of the training, K_hf included."""
+        k_hf = claimed("k_hf", self.loss.whole_lipschitz(k_f))
+        return {"recipe": self.recipe, "seed": self.seed, "loss": self.numbers, "k_hf": k_hf}
+
+
+def describe(
+    model: nn.Module,
+    card: ModelCard,
+    prover: Certifier,
+    source: Mapping[str, Any],
+    splits: Mapping[str, tuple[Dataset, Certificate]],
+    radii: Sequence[float],
+    training: Training | None = None,
+    seconds: float | None = None,
+) -> Statement:
+    """State what was certified of the splits of the data that `source` names.
+
+    Constants are claimed a little larger than they were proved, see `claimed`. Radii and counts are made with
+    the proof itself, so they hold.
+    """
+    ((rounding, balls),) = {(certificate.rounding, certificate.balls) for _, certificate in splits.values()}
+    stated: dict[str, Any] = {} if training is None else training.stated(prover.k_f)
+    return Statement(
+        format=FORMAT,
+        environment=Environment(**environment()),
+        model=architecture(card),
+        model_sha256=tensors_sha256(model.state_dict()),
+        rounding=rounding,
+        local=list(balls),
+        effort=prover.effort,
+        k_features=claimed("k_features", prover.bound.value),
+        k_f=claimed("k_f", prover.k_f),
+        pairs=Pairs(**{name: claimed("K_ij", value) for name, value in _summary(prover).items()}),
+        layers=[_layer(found) for found in _layers(prover)],
+        data=dict(source),
+        splits={name: _accuracies(*parts, radii) for name, parts in splits.items()},  # type: ignore[misc]
+        **stated,
+        seconds=seconds,
+    )
+
+
+def architecture(card: ModelCard) -> Architecture:
+    """The model card, as the file with the weights has it."""
+    return Architecture.model_validate(json.loads(json.dumps(asdict(card))))
+
+
+def _layers(prover: Certifier) -> list[dict[str, Any]]:
+    return [{**asdict(layer), "shape": list(layer.shape)} for layer in prover.bound.layers]
+
+
+def _layer(found: dict[str, Any]) -> Layer:
+    return Layer(**{**found, "upper": claimed(found["path"], found["upper"])})
+
+
+def _summary(prover: Certifier) -> dict[str, float]:
+    """The proved constants K_ij of all pairs of classes, in three numbers."""
+    off_diagonal = ~torch.eye(prover.classes, dtype=torch.bool)
+    pairs = prover.pairs[off_diagonal]
+    return {"smallest": float(pairs.min()), "median": float(pairs.median()), "largest": float(pairs.max())}
+
+
+def certify_data(
+    prover: Certifier,
+    data: Dataset,
+    rounding: Rounding = "float64",
+    shard: Shard = ALONE,
+    local: Sequence[float] = (),
+) -> Certificate:
+    """Certify every sample, batch by batch; several processes share the samples, and all get the whole."""
+    mine = shard.mine(torch.arange(len(data)))
+    batches = torch.split(mine, _BATCH)
+    console = Console(stderr=True)
+    quiet = not console.is_terminal or len(batches) < 4 or shard.index > 0
+    tracked = track(batches, "certifying", console=console, transient=True, disable=quiet)
+    parts = [prover(data.floats(batch), rounding, local=local) for batch in tracked if len(batch)]
+
+    def column(name: str, kind: torch.dtype) -> Tensor:
+        own = torch.cat([torch.zeros(0, dtype=kind), *(getattr(part, name) for part in parts)])
+        return shard.gathered(own, mine, len(data))
+
+    return Certificate(
+        column("prediction", torch.int64),
+        column("radius", torch.float64),
+        column("rival", torch.int64),
+        rounding,
+        tuple(local),
+    )
+
+
+def _accuracies(data: Dataset, certificate: Certificate, radii: Sequence[float]) -> SplitAccuracies:
+    clean, *certified = certified_accuracy(certificate, data.y, [0.0, *radii])
+    return SplitAccuracies(
+        sha256=tensors_sha256({"x": data.x, "y": data.y}),
+        samples=len(data),
+        clean=_row(clean),
+        certified=[_row(c) for c in certified],
+    )
+
+
+def _row(accuracy: CertifiedAccuracy) -> Accuracy:
+    return Accuracy(
+        radius=accuracy.radius,
+        count=accuracy.count,
+        value=accuracy.value,
+        interval=_interval(accuracy.count, accuracy.total),
+    )
+
+
+def _interval(count: int, total: int) -> list[float]:
+    low, high = binomial_interval(count, total)
+    return [math.floor(low * _PARTS) / _PARTS, math.ceil(high * _PARTS) / _PARTS]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One statement of a certificate: True it holds, False it does not, None it was not checked.
+
+    A note, such as where the certificate was made, is no claim and is never checked.
+    """
+
+    statement: str
+    holds: bool | None
+    is_claim: bool = True
+
+    @property
+    def is_unchecked(self) -> bool:
+        """Whether it claims something that nobody looked at."""
+        return self.is_claim and self.holds is None
+
+
+def verify(
+    claim: Statement,
+    model: nn.Module,
+    card: ModelCard,
+    training: Training | None,
+    splits: Mapping[Split, Dataset],
+) -> list[Check]:
+    """Prove the bounds again from the weights, and count again on the splits that are given.
+
+    A constant holds if the proof found here is at most the claimed one; everything else has to be equal.
+    """
+    return list(_checks(claim, model, card, training, splits))
+
+
+def _checks(
+    claim: Statement,
+    model: nn.Module,
+    card: ModelCard,
+    training: Training | None,
+    splits: Mapping[Split, Dataset],
+) -> Iterator[Check]:
+    same_weights = tensors_sha256(model.state_dict()) == claim.model_sha256
+    yield Check("the weights are those of the certificate", same_weights)
+    yield from _card_checks(claim.model, architecture(card))
+    with fresh_proofs():
+        prover = certifier(model, card.input_shape, claim.effort)
+    yield from _bound_checks(claim, prover)
+    yield from _training_checks(claim, training, prover.k_f)
+    for name, split in claim.splits.items():
+        yield Check(f"{name}: values and intervals follow from the counts", _consistent(split))
+        if name in splits:
+            yield from _count_checks(name, split, claim, prover, card, splits[name])
+        else:
+            yield Check(f"{name}: counts", None)
+    yield Check("environment, seconds and the folder of the data", None, is_claim=False)
+
+
+def _card_checks(theirs: Architecture, mine: Architecture) -> Iterator[Check]:
+    yield Check("the class names are those of the model file", theirs.classes == mine.classes)
+    # Compared as text: to Python, 1, 1.0 and True are equal.
+    mine, theirs = (card.model_copy(update={"classes": []}) for card in (mine, theirs))
+    same = json.dumps(mine.model_dump(), sort_keys=True) == json.dumps(theirs.model_dump(), sort_keys=True)
+    yield Check("the architecture is that of the model file", same)
+
+
+def _bound_checks(claim: Statement, prover: Certifier) -> Iterator[Check]:
+    layers = _layers(prover)
+    same = [_outline(layer) for layer in layers] == [_outline(dict(layer)) for layer in claim.layers]
+    yield Check("the layers are those of the certificate", same)
+    for mine, theirs in zip(layers, claim.layers, strict=False):
+        yield _at_most(f"{mine['path']}: K", mine["upper"], theirs.upper)
+    yield _at_most("k_features", prover.bound.value, claim.k_features)
+    yield _at_most("k_f", prover.k_f, claim.k_f)
+    for name, value in _summary(prover).items():
+        yield _at_most(f"the {name} K_ij", value, getattr(claim.pairs, name))
+
+
+def _outline(layer: Mapping[str, Any]) -> list[Any]:
+    return [layer[key] for key in ("name", "path", "kind", "shape", "prover")]
+
+
+def _at_most(name: str, proved: float, claim: float) -> Check:
+    """A claim below the proof fails, however little; one above it is a weaker truth."""
+    return Check(f"{name} ≤ {claim!r}", proved <= claim)
+
+
+def _training_checks(claim: Statement, training: Training | None, k_f: float) -> Iterator[Check]:
+    if claim.recipe is None or claim.loss is None or claim.k_hf is None:
+        return  # it says nothing of the training
+    numbers = "".join(
+        f", {name} {value!r}"
+        for name, value in (("ε", claim.loss.eps), ("slack", claim.loss.slack))
+        if value is not None
+    )
+    made = f"made by the recipe {shown(claim.recipe)}, seed {shown(str(claim.seed))}"
+    loss = f"with the loss {shown(claim.loss.name)}{numbers}"
+    if training is None:
+        yield from (Check(statement, None) for statement in (made, loss, "k_hf, which depends on the loss"))
+        return
+    yield Check(made, (claim.recipe, claim.seed) == (training.recipe, training.seed))
+    yield Check(loss, claim.loss == training.numbers)
+    yield _at_most("k_hf", training.loss.whole_lipschitz(k_f), claim.k_hf)
+
+
+def _count_checks(
+    name: str, split: SplitAccuracies, claim: Statement, prover: Certifier, card: ModelCard, data: Dataset
+) -> Iterator[Check]:
+    if card.classes:
+        yield Check(f"{name}: the class names are those of the data", card.classes == data.classes)
+    certificate = certify_data(prover, data, claim.rounding, local=claim.local)
+    again = _accuracies(data, certificate, [row.radius for row in split.certified])
+    yield Check(f"{name}: the data is that of the certificate", again.sha256 == split.sha256)
+    for row, counted in zip(split.rows, again.rows, strict=True):
+        statement = f"{name}: {row.count} of {split.samples} at radius {row.radius!r}"
+        yield Check(statement, row.count == counted.count and split.samples == again.samples)
+
+
+def _consistent(split: SplitAccuracies) -> bool:
+    total = split.samples
+    return split.clean.radius == 0 and all(
+        row.count <= total and row.value == row.count / total and row.interval == _interval(row.count, total)
+        for row in split.rows
+    )

@@ -1,0 +1,1 @@
+"""The bodies of the commands, one file each."""

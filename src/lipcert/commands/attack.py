@@ -1,0 +1,48 @@
+"""`lipcert attack`: attack the certificates of a model."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lipcert.commands.support.options import Data, Local, Model, Radii, RoundingName, SplitName, command, show
+
+app = command()
+
+
+@app.command()
+def attack(
+    model: Model,
+    data: Data = None,
+    split: SplitName = "test",
+    radii: Radii = None,
+    rounding: RoundingName = "float64",
+    budget: Annotated[
+        str, typer.Option(help="full (1000 samples, 500 steps), cpu (128, 50) or smoke (16, 10).")
+    ] = "cpu",
+    local: Local = False,
+    output: Annotated[Path, typer.Option(help="Where the findings go; the picture beside.")] = Path(
+        "attack.json"
+    ),
+) -> None:
+    """Attack a certified model; exit status 1 if a certificate breaks. Needs the extra `attack`.
+
+    Attacks: margin, rounding, PGD, APGD-CE and APGD-T (AutoAttack), DeepFool, FMN, Brendel-Bethge.
+
+    Example: lipcert attack runs/moons-cll --budget smoke
+    """
+    from lipcert.atomic import write_json
+    from lipcert.commands.work.attack import attack_model
+    from lipcert.report.band import band_figure, band_table
+
+    quiet = not sys.stderr.isatty()
+    band, findings = attack_model(model, data, split, radii, rounding, budget, local, quiet)
+    show(band_table(findings))
+    write_json(output, findings)
+    picture = band_figure(band, findings, output.with_suffix(".png"))
+    print(f"wrote {output}, {picture}")
+    if band.broken:
+        sys.exit(1)

@@ -1,0 +1,48 @@
+"""`lipcert certify`: prove the bounds of a model and certify a split of data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lipcert.commands.support.options import (
+    Data,
+    EffortName,
+    Local,
+    Model,
+    Radii,
+    RoundingName,
+    SplitName,
+    command,
+    show,
+)
+
+app = command()
+
+
+@app.command()
+def certify(
+    model: Model,
+    data: Data = None,
+    split: SplitName = "test",
+    radii: Radii = None,
+    rounding: RoundingName = "float64",
+    effort: EffortName = "auto",
+    local: Local = False,
+    output: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path("certificate.json"),
+) -> None:
+    """Prove the bounds of a trained model, certify a split of its data, and write certificate.json.
+
+    Example: lipcert certify runs/moons-cll --radii 0.05,0.1,0.15
+    """
+    from lipcert.atomic import write_json
+    from lipcert.commands.work.certify import certify_model
+    from lipcert.report.table import certificate_table
+
+    findings = certify_model(model, data, split, radii, rounding, effort, local)
+    show(certificate_table(findings))
+    write_json(output, findings.to_json())
+    print(f"certificate: {output}")
+    print(f"next: lipcert verify {output} {model}")

@@ -1,0 +1,32 @@
+"""`lipcert export`: write a model as an ONNX file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lipcert.commands.support.options import EffortName, Model, command
+
+app = command()
+
+
+@app.command()
+def export(
+    model: Model,
+    output: Annotated[Path, typer.Argument(metavar="FILE", help="Such as model.onnx.")],
+    float32: Annotated[
+        bool, typer.Option("--float32", help="A float32 graph; its roundings cost some of the radius.")
+    ] = False,
+    effort: EffortName = "auto",
+) -> None:
+    """Write an ONNX file with logits, class and certified radius as outputs. Needs the extra `onnx`.
+
+    Example: lipcert export cifar10-4c3f-cll model.onnx
+    """
+    from lipcert.commands.work.export import export_model
+
+    for line in export_model(model, output, float32, effort):
+        print(line)
+    print(f"next: python examples/onnx_only.py {output}, or any ONNX runtime")

@@ -1,0 +1,31 @@
+"""`lipcert inspect`: show a model layer by layer."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lipcert.commands.support.options import EffortName, command, show
+
+app = command()
+
+
+@app.command()
+def inspect(
+    model: Annotated[
+        str,
+        typer.Argument(help="A run directory, a .safetensors file, a name, or FILE.py:NAME, which is run."),
+    ],
+    input_shape: Annotated[
+        str | None, typer.Option(help="For FILE.py:NAME, such as 3,32,32.", show_default="the model's")
+    ] = None,
+    effort: EffortName = "auto",
+) -> None:
+    """Show a model layer by layer, with estimated and proved Lipschitz constants.
+
+    Example: lipcert inspect runs/moons-cll
+    """
+    from lipcert.commands.work.inspection import inspection_of
+
+    show(inspection_of(model, input_shape, effort))

@@ -1,0 +1,57 @@
+"""`lipcert reproduce`: train and draw a figure or table of the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lipcert.commands.support import completion
+from lipcert.commands.support.options import Budget, Jobs, Overwrite, Settings, command, fail, show
+
+app = command()
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A figure or table (`lipcert list reproductions`).", autocompletion=completion.reproductions
+        ),
+    ],
+    budget: Budget = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Such as 1, 1..3 or 1,5,7.", show_default="the budget's")
+    ] = None,
+    set_: Settings = None,
+    jobs: Jobs = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Directory for runs, figure, results.", show_default="runs/NAME")
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Train and draw a figure of the paper; what is already finished is kept.
+
+    Example: lipcert reproduce moons --seeds 1..3
+    """
+    from lipcert.commands.work.reproduce import carry_out, parse_seeds
+    from lipcert.sweeps import LocalCrew
+
+    report = carry_out(
+        name,
+        output or Path("runs") / name,
+        crew=LocalCrew(jobs),
+        budget=budget,
+        seeds=None if seeds is None else parse_seeds(seeds),
+        settings=set_ or [],
+        overwrite=overwrite,
+    )
+    for table in report.tables:
+        show(table)
+    for path in report.written:
+        print(f"wrote {path}")
+    print("next: look at the figure; lipcert report RUN... makes a page of the runs beside it")
+    if report.failures:
+        fail(1, f"{report.failures}; the same command tries again")

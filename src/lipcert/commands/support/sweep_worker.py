@@ -1,0 +1,64 @@
+"""What one process of a sweep does: train the recipes it is given, one alone or several as a stack.
+
+Run as a module, it reads its work from a line of standard input. The sender keeps the input open: when it
+is closed, the training saves its state and ends as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lipcert.commands.support.allocator import keep_freed_memory
+from lipcert.errors import LipcertError, exit_status
+from lipcert.recipes import Recipe, execute, execute_stack
+from lipcert.report.run_figures import write_evaluation
+from lipcert.runs.directory import RunDirectory
+from lipcert.train.hardware import Hardware
+
+# Resolved recipes by the directories they go to.
+Work = Mapping[str, dict[str, Any]]
+
+
+def carry_out(work: Work, accelerator: str = "auto") -> None:
+    """Train, certify, draw; what was begun goes on."""
+    keep_freed_memory()  # this process is a worker's, local or of Ray
+    recipes = {Path(path): Recipe.model_validate(tree) for path, tree in work.items()}
+    hardware = Hardware(accelerator)
+    try:
+        if len(recipes) > 1:
+            execute_stack(recipes, resume=True, hardware=hardware)
+        else:
+            ((path, recipe),) = recipes.items()
+            execute(recipe, path, resume=True, hardware=hardware)
+    finally:  # one of a stack may fail when others are finished
+        for run in map(RunDirectory, recipes):
+            if run.certificate.is_file():
+                write_evaluation(run)
+
+
+def main() -> None:
+    """The process."""
+    work = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_sender, daemon=True).start()
+    try:
+        carry_out(work)
+    except LipcertError as error:
+        print(error, file=sys.stderr)
+        sys.exit(exit_status(error))
+
+
+def _end_with_sender() -> None:
+    while os.read(sys.stdin.fileno(), 1024):  # nothing is ever sent: this waits for the end
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""`lipcert tightness`: measure how close a proved constant is to the truth."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lipcert.commands.support.options import command
+
+app = command()
+
+
+@app.command()
+def tightness(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    budget: Annotated[
+        str, typer.Option(help="full (4000 pairs, 1000 steps), cpu (64, 200) or smoke.")
+    ] = "full",
+) -> None:
+    """Search two points that stretch most; their slope over the proved constant is the tightness.
+
+    Example: lipcert tightness runs/moons-cll --budget cpu
+    """
+    from lipcert.recipes.tightness import measure
+
+    found = measure(run, budget, quiet=not sys.stderr.isatty())
+    print(
+        f"{found['lower']:.6g} (witnessed) ≤ K_f ≤ {found['upper']:.6g} (proved): "
+        f"tightness {100 * found['tightness']:.1f} %, {found['pairs']} pairs, {found['steps']} steps"
+    )
+    print(f"wrote {run / 'tightness.json'}")

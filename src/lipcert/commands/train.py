@@ -1,0 +1,76 @@
+"""`lipcert train`: train a recipe, prove its bounds, certify its data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lipcert.commands.support import completion
+from lipcert.commands.support.options import Budget, Overwrite, Settings, command, show
+
+app = command()
+
+
+@app.command()
+def train(
+    recipes: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RECIPE...",
+            help="Packaged names (`lipcert list recipes`) or YAML files.",
+            autocompletion=completion.recipes,
+        ),
+    ],
+    budget: Budget = None,
+    stack: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUES", help="Train all values as one, such as seed=1..9; repeatable."),
+    ] = None,
+    set_: Settings = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Run directory; of several runs, the one they go in.", show_default="runs/NAME"),
+    ] = None,
+    resume: Annotated[bool, typer.Option(help="Continue from the last checkpoint.")] = False,
+    overwrite: Overwrite = False,
+    accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")] = "auto",
+    devices: Annotated[str, typer.Option(help="How many a node, or auto.")] = "1",
+    nodes: Annotated[int, typer.Option(help="How many machines.")] = 1,
+    strategy: Annotated[str, typer.Option(help="Of Lightning Fabric, such as ddp.")] = "auto",
+    precision: Annotated[str, typer.Option(help="32; bf16-mixed or 16-mixed on accelerators.")] = "32",
+) -> None:
+    """Train a recipe, prove its bounds, certify its data; or several of one model as one training.
+
+    Example: lipcert train moons-cll --set seed=2 --output runs/second
+    """
+    from lipcert.recipes import execute, execute_stack, read_recipe, read_stack
+    from lipcert.report.run_figures import write_evaluation
+    from lipcert.report.table import run_table
+    from lipcert.train.hardware import Hardware, is_first_process
+
+    hardware = Hardware(accelerator, devices, nodes, strategy, precision)
+    if stack or len(recipes) > 1:
+        named = read_stack(recipes, budget, set_ or [], stack or [])
+        places = {(output or Path("runs")) / name: recipe for name, recipe in named.items()}
+        runs = execute_stack(places, resume=resume, overwrite=overwrite, hardware=hardware)
+    else:
+        settled = read_recipe(recipes[0], budget, set_ or [])
+        place = output or Path("runs") / settled.name
+        runs = [execute(settled, place, resume=resume, overwrite=overwrite, hardware=hardware)]
+    if is_first_process():
+        show(run_table(runs))
+        for run in runs:
+            for picture in write_evaluation(run):
+                print(f"wrote {picture}")
+            print(f"run: {run.path}")
+        print(f"next: {_next_step(runs[0])}")
+
+
+def _next_step(run: Any) -> str:
+    """Suggest what to do with a trained model."""
+    from lipcert.models.files import read_card
+
+    takes_images = len(read_card(run.model).input_shape) == 3
+    return f"lipcert {f'predict {run.path} IMAGE...' if takes_images else f'inspect {run.path}'}"

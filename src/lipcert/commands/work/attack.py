@@ -1,0 +1,46 @@
+"""`lipcert attack`: what attacks do to a certified model, as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lipcert.attack import ATTACKS, BUDGETS, Band, attack
+from lipcert.commands.work.certify import Subject
+from lipcert.environment import environment
+from lipcert.errors import InputError
+from lipcert.hashing import tensors_sha256
+
+
+def attack_model(
+    source: str,
+    data_name: str | None,
+    split: str,
+    radii: str | None,
+    rounding: str,
+    budget: str,
+    local: bool,
+    quiet: bool,
+) -> tuple[Band, dict[str, Any]]:
+    """The band, and the findings ready for JSON."""
+    if budget not in BUDGETS:
+        raise InputError(f"--budget: expected one of {', '.join(BUDGETS)}, got {budget!r}")
+    it = Subject.open(source, data_name, split, radii, rounding, "auto")
+    balls = it.balls if local else ()
+    band = attack(it.model, it.prover, it.data, it.radii, budget, rounding, local=balls, quiet=quiet)  # type: ignore[arg-type]
+    rows = [{"radius": r, "certified": band.certified(r), "empirical": band.empirical(r)} for r in it.radii]
+    return band, {
+        "model_sha256": tensors_sha256(it.model.state_dict()),
+        "data": it.described,
+        "split": split,
+        "rounding": rounding,
+        "local": list(balls),
+        "budget": budget,
+        "attacks": list(ATTACKS),
+        "samples": len(band.right),
+        "clean": band.clean(),
+        "radii": rows,
+        "points": band.points,
+        "closest": band.found_by,
+        "broken": band.broken,
+        "environment": environment(),
+    }

@@ -1,0 +1,39 @@
+"""A trained model as an ONNX file, with what is known of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lipcert.certificates.certificate import certifier
+from lipcert.certificates.progress import proving, waiting
+from lipcert.errors import InputError
+from lipcert.export import export_onnx
+from lipcert.hashing import tensors_sha256
+from lipcert.models import load as load_model
+from lipcert.models.files import model_file, read_card
+from lipcert.models.trained import model_place
+
+
+def export_model(source: str, path: Path, float32: bool, effort: str) -> list[str]:
+    """Prove, trace, write; lines that say what was written."""
+    if path.suffix != ".onnx":
+        raise InputError(f"{path}: expected a name that ends in .onnx")
+    card = read_card(model_file(source))
+    model = load_model(source)
+    with proving():
+        prover = certifier(model, card.input_shape, effort)  # type: ignore[arg-type]
+    facts: dict[str, Any] = {"model": card.name, "model_sha256": tensors_sha256(model.state_dict())}
+    if card.classes:
+        facts["classes"] = list(card.classes)
+    certificate = model_place(source) / "certificate.json"
+    if certificate.is_file():
+        facts["certificate"] = json.loads(certificate.read_text())
+    with waiting("writing the graph"):
+        export_onnx(prover, path, float32=float32, metadata=facts)
+    kind = "float32" if float32 else "float64"
+    shape = "×".join(map(str, card.input_shape))
+    return [
+        f"wrote {path}: x ({kind}, batch×{shape}) → logits, class, radius; K_f ≤ {prover.k_f:.6g} (proved)"
+    ]

@@ -1,0 +1,84 @@
+"""`lipcert sweep`: lay out, run, tell."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+from lipcert.errors import InputError
+from lipcert.sweeps.combinations import check_place, lay_out, overruled
+from lipcert.sweeps.crew import Crew, LocalCrew
+from lipcert.sweeps.findings import TABLE, best_of, over_seeds, rows_of, summary_table, write_csv
+from lipcert.sweeps.running import failure_line, run_trials
+from lipcert.sweeps.trial import check_trials
+
+
+@dataclass(frozen=True)
+class Found:
+    """Hold what to print; failures as one line, empty if there are none."""
+
+    table: Table
+    lines: list[str]
+    failures: str
+
+
+def carry_out(
+    recipe: str,
+    over: Sequence[str],
+    budget: str | None,
+    settings: Sequence[str],
+    output: Path | None,
+    backend: str,
+    address: str | None,
+    jobs: int | None,
+    overwrite: bool,
+) -> Found:
+    """Run what is missing of the grid, and sum up all of it."""
+    sweep = lay_out(recipe, budget, settings, over, output)
+    trials = [trial for trial, _ in sweep.trials]
+    if not overwrite:
+        check_place(sweep)
+    check_trials(trials, overwrite)
+    crew = crew_of(backend, address, jobs)
+    _warn(overruled(sweep))
+    sweep.write(shlex.join(["lipcert", *sys.argv[1:]]))
+    if overwrite:
+        (sweep.output / TABLE).unlink(missing_ok=True)  # what it says of earlier trainings no longer holds
+    failures = run_trials(trials, crew, overwrite)
+    rows = rows_of(sweep, {trial.path: complaint for trial, complaint in failures.items()})
+    table = write_csv(rows, sweep.output / TABLE)
+    summary = over_seeds(rows, sweep.keys)
+    best = best_of(summary)
+    lines = [f"wrote {table}", f"next: lipcert report {sweep.output} -o report.html"]
+    if best is not None:
+        chosen = [f"{key}={best[key]}" for key in sweep.keys if key in best]
+        lines.insert(0, f"best by validation: {', '.join(chosen) or sweep.recipe}")
+    return Found(summary_table(summary, best), lines, failure_line(failures, len(trials)))
+
+
+def _warn(ends: Mapping[str, float]) -> None:
+    """A line a key whose schedule makes its values alike."""
+    for key, end in ends.items():
+        print(
+            f"lipcert: warning: --over {key}: the recipe's schedule takes it to {end:g} wherever it starts; "
+            f"--set schedule.{key}=null keeps each value",
+            file=sys.stderr,
+        )
+
+
+def crew_of(backend: str, address: str | None, jobs: int | None) -> Crew:
+    """Choose who does the work."""
+    if backend == "ray":
+        from lipcert.sweeps.ray_crew import RayCrew
+
+        return RayCrew(jobs, address)
+    if backend != "local":
+        raise InputError(f"--backend: expected local or ray, got {backend!r}")
+    if address is not None:
+        raise InputError("--address: is for --backend ray")
+    return LocalCrew(jobs)

@@ -1,0 +1,193 @@
+"""One image: its class, its certified radius against every rival, and the strongest attack found."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from lipcert.attack.margin import towards_rival
+from lipcert.attack.target import Target
+from lipcert.certificates.certificate import Certifier
+from lipcert.data.image_cache import Form, read_image
+from lipcert.errors import InputError
+from lipcert.explore import markup
+
+# An upload of a few bytes may unfold to gigabytes; no photograph has so many pixels.
+MAX_PIXELS = 50_000_000
+
+# Of an attack: rivals tried, the nearest first, and steps towards each. Some two seconds for a 4C3F.
+RIVALS, STEPS = 4, 40
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """No input within `radius` gets another class; none within a rival's gets that one."""
+
+    label: str
+    probability: float
+    radius: float
+    rivals: list[tuple[str, float]]  # nearest first
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The input within ε on which a rival came closest to the prediction, or past it."""
+
+    pixels: np.ndarray  # (C, H, W) uint8, rounded for the eye; the numbers are of the unrounded input
+    change: np.ndarray  # (C, H, W) in [-1, 1]
+    distance: float
+    label: str
+    changed: bool
+    certified: bool
+    broken: bool  # a change within the certified radius, which would refute the certificate
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A proved model that takes images, and how its outputs are read."""
+
+    model: nn.Module
+    prover: Certifier
+    form: Form
+    names: tuple[str, ...]
+    sharpness: float  # K_hf/K_f: by how much the loss multiplies the logits
+
+    def __call__(self, image: np.ndarray) -> Verdict:
+        """Judge an image of pixels (C, H, W) uint8."""
+        x = _floats(image)
+        certificate = self.prover(x)
+        top = int(certificate.prediction)
+        if top < 0:
+            raise InputError("model: its logits are not finite on this image")
+        radii = rival_radii(self.prover, x)[0].tolist()
+        rivals = [(self.names[j], radii[j]) for j in range(len(radii)) if j != top]
+        probability = (self.sharpness * self.prover.logits(x)).softmax(dim=1)
+        return Verdict(
+            label=self.names[top],
+            probability=float(probability[0, top]),
+            radius=float(certificate.radius),
+            rivals=sorted(rivals, key=lambda rival: rival[1]),
+        )
+
+    def attack(self, image: np.ndarray, eps: float) -> Attempt:
+        """Towards the nearest rivals, each from its own start; pixels stay between 0 and 1."""
+        if not 0 <= eps < float("inf"):
+            raise InputError(f"eps: expected a number >= 0, got {eps}")
+        target = Target.of(self.model, self.prover, _floats(image), "float64", (0.0, 1.0))
+        top = int(target.prediction)
+        order = rival_radii(self.prover, target.x)[0].argsort()
+        rivals = order[order != top][:RIVALS]
+        targets = _repeated(target, rivals)
+        points = towards_rival(targets, torch.full((len(rivals),), eps, dtype=torch.float64), STEPS)
+        points = points.clamp(0.0, 1.0)  # nearer the image, if anything: it is between 0 and 1, too
+        logits = targets.network(points)  # (R, N)
+        gain = logits.scatter(1, targets.prediction[:, None], -torch.inf).amax(1) - logits[:, top]
+        best = int(gain.argmax())
+        point = points[best : best + 1]
+        return Attempt(
+            pixels=(255 * point[0]).round().to(torch.uint8).numpy(),
+            change=(point - target.x)[0].numpy(),
+            distance=float(target.distance(point)),
+            label=self.names[int(logits[best].argmax())],
+            changed=bool(target.flipped(point)),
+            certified=float(target.radius) > eps,
+            broken=bool(target.broken(point)),
+        )
+
+
+def rival_radii(prover: Certifier, x: Tensor) -> Tensor:
+    """Within which no input gets class j: (B, N), proved, rounding included; infinite for the prediction."""
+    at_x = prover.evaluated(x)
+    logits = prover.head(at_x.features)
+    top = logits.argmax(dim=1)
+    margin = prover.head.margin(logits, top)
+    margin = margin - prover.head.margin_error(at_x, top, margin)
+    constants = prover.pairs[top]
+    radius = torch.nextafter(margin / constants, margin.new_tensor(-torch.inf))
+    free = torch.where(margin > 0, torch.inf, 0.0).to(margin)  # logits whose difference is constant
+    radius = torch.where(constants == 0, free, radius).nan_to_num(nan=0.0, posinf=torch.inf)
+    return radius.clamp_min(0.0).scatter(1, top[:, None], torch.inf)
+
+
+def read_upload(path: Path, form: Form) -> np.ndarray:
+    """Read what a visitor sent as the model takes it, (C, H, W) uint8; complaints name the file alone."""
+    try:
+        _refuse_huge(path)
+        return read_image(path, form)
+    except InputError as error:
+        raise InputError(str(error).replace(str(path), path.name)) from None
+
+
+def _refuse_huge(path: Path) -> None:
+    """From the first bytes of the file."""
+    size = (0, 0)
+    with contextlib.suppress(Exception), Image.open(path) as image:  # read_image says what is wrong
+        size = image.size
+    if size[0] * size[1] > MAX_PIXELS:
+        raise InputError(f"{path}: {size[0]}×{size[1]} pixels, expected at most {MAX_PIXELS:,} in all")
+
+
+def _floats(image: np.ndarray) -> Tensor:
+    return torch.from_numpy(image[None].copy()).float() / 255
+
+
+def _repeated(target: Target, rivals: Tensor) -> Target:
+    """The one sample once for each rival."""
+    count = len(rivals)
+    return replace(
+        target,
+        x=target.x.repeat(count, 1, 1, 1),
+        prediction=target.prediction.repeat(count),
+        rival=rivals,
+        radius=target.radius.repeat(count),
+    )
+
+
+def verdict_html(verdict: Verdict, eps: float) -> str:
+    """Class, probability, radius, and a bar a rival; those that ε reaches are marked."""
+    shown = {
+        "class": (verdict.label, f"not {verdict.rivals[0][0]}, which is nearest"),
+        "probability": (f"{100 * verdict.probability:.1f} %", "as the loss scales the logits"),
+        "radius": (markup.floor(verdict.radius), "L2, pixels from 0 to 1, proved"),
+    }
+    finite = [radius for _, radius in verdict.rivals if radius < float("inf")]
+    longest = max([eps, *finite]) or 1.0
+    rows = "".join(
+        f'<tr class="{"within" if radius <= eps else "beyond"}"><th scope="row">{escape(name)}</th>'
+        f"<td>{markup.floor(radius)}</td>"
+        f'<td class="bar"><div style="width: {100 * min(radius / longest, 1.0):.1f}%"></div></td></tr>'
+        for name, radius in verdict.rivals
+    )
+    head = "<caption>Certified radius against every rival; red: not certified at ε</caption>"
+    return markup.numbers(shown) + f'<div class="scroll"><table class="rivals">{head}{rows}</table></div>'
+
+
+def attempt_html(image: np.ndarray, verdict: Verdict, attempt: Attempt, eps: float) -> str:
+    """The image, what the attack made of it, and the difference made visible."""
+    peak = float(np.abs(attempt.change).max())
+    factor = 0.5 / peak if peak > 0 else 1.0
+    difference = (255 * (0.5 + factor * attempt.change)).clip(0, 255).astype(np.uint8)
+    shown = markup.beside(
+        markup.pixels(image, verdict.label, "original"),
+        markup.pixels(attempt.pixels, attempt.label, f"strongest attack, {attempt.distance:.4f} away"),
+        markup.pixels(difference, "difference", f"times {factor:.0f}; grey is none"),
+    )
+    return markup.message(*_conclusion(attempt, eps)) + shown
+
+
+def _conclusion(attempt: Attempt, eps: float) -> tuple[str, str]:
+    """Say what is known at ε, and how to show it."""
+    if attempt.broken:
+        return f"A change at {attempt.distance:.4f}, within the certified radius: please report it.", "error"
+    if attempt.certified:
+        return f"Certified: no attack can succeed within ε = {eps:g}.", "good"
+    if attempt.changed:
+        return f"Attacked: at a distance of {attempt.distance:.4f} the class is {attempt.label}.", "bad"
+    return f"Not certified at ε = {eps:g}, but no attack found either: nobody knows.", "note"

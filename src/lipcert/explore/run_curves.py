@@ -1,0 +1,43 @@
+"""The curves of a run: accuracy against radius, and what was written down epoch by epoch."""
+
+from __future__ import annotations
+
+from functools import partial
+from html import escape
+
+from lipcert.explore import markup
+from lipcert.report.chart_files import draw_chart
+from lipcert.report.charts import Chart, Line, radius_chart, training_charts
+from lipcert.report.sources import Finished
+
+
+def charts_of(run: Finished) -> list[Chart]:
+    """As far as the run has come."""
+    charts = []
+    if run.run.certified.is_file() and run.run.certificate.is_file():
+        charts.append(radius_chart([run]))
+    elif run.run.certificate.is_file():
+        charts.append(_certified_chart(run))
+    return [*charts, *training_charts([run])]
+
+
+def _certified_chart(run: Finished) -> Chart:
+    """From the certificate alone: at the radii that it names."""
+    lines = []
+    for name, split in run.certificate["splits"].items():
+        found = [split["clean"], *split["certified"]]
+        lines.append(Line(name, [row["radius"] for row in found], [100 * row["value"] for row in found]))
+    return Chart("radius", "Certified accuracy against radius", "L2 radius", "certified [%]", lines)
+
+
+def curves_html(run: Finished | None) -> str:
+    """Every chart with its title; a sentence where there is nothing to draw."""
+    if run is None:
+        return markup.message("A model file alone has no curves; give a run directory.")
+    drawn = "".join(
+        f'<figure class="chart"><figcaption>{escape(chart.title)}</figcaption>'
+        f"{markup.drawing(partial(draw_chart, chart=chart), chart.title)}</figure>"
+        for chart in charts_of(run)
+    )
+    missing = "" if run.run.metrics.is_file() else markup.message("No metrics.jsonl: no curves of training.")
+    return f'<div class="charts">{drawn}</div>{missing}'

@@ -1,1 +1,0 @@
-"""Pages that people read in a browser."""

@@ -1,0 +1,148 @@
+"""What a table or figure of the paper consists of: trainings, what is drawn of them, what is claimed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lipcert.errors import InputError
+from lipcert.recipes import read_recipe
+from lipcert.runs.rows import Row
+from lipcert.sweeps import Trial
+
+# The paper's; hours of a CPU at most; seconds.
+BUDGETS = ("full", "cpu", "smoke")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A training of it: a recipe with some keys set, its place along the axis, the line it belongs to."""
+
+    recipe: str
+    settings: tuple[str, ...] = ()
+    x: float | None = None
+    series: str = ""
+    more_seeds: tuple[int, ...] = ()  # beside those that all have, unless the caller chooses
+
+    @property
+    def name(self) -> str:
+        """Return the name of its run directory, without the seed."""
+        marks = [self.recipe] if self.x is None else [self.recipe, f"{self.x:g}"]
+        return "-".join([*marks, *re.findall(r"[\w.]+", self.series, re.ASCII)])
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The part that a smaller budget leaves out."""
+
+    settings: tuple[str, ...] = ()  # beside those of the recipe's own budget
+    seeds: tuple[int, ...] = (1,)
+    variants: tuple[Variant, ...] | None = None  # other ones than the paper's
+    cost: str = ""  # measured
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds in some rows, and by which numbers; None where the seeds leave it open."""
+
+    holds: bool | None
+    found: str
+
+
+# As printed, by `Verdict.holds`.
+VERDICTS = {True: "yes", False: "no", None: "open: within the spread of the seeds"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, and the check whether rows support it."""
+
+    text: str
+    published: str
+    check: Callable[[Sequence[Row]], Verdict]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Finished trainings, and a row of numbers for each."""
+
+    trials: Sequence[tuple[Variant, Trial]]
+    rows: Sequence[Row]
+
+
+# Draws under a base name.
+Draw = Callable[[Trained, Path], list[Path]]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A table or figure."""
+
+    name: str
+    summary: str
+    variants: tuple[Variant, ...]
+    draw: Draw
+    budgets: Mapping[str, Reduction] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    shown: tuple[str, ...] = ()  # keys of recipes without whose values nothing can be drawn
+
+    def at(self, budget: str | None) -> Reduction:
+        """Return what a budget leaves out."""
+        if budget not in (None, *BUDGETS):
+            raise InputError(f"{self.name}: no budget {budget!r}; it has: {', '.join(BUDGETS)}")
+        return self.budgets.get(budget or "full", Reduction())
+
+    def trials(
+        self,
+        output: Path,
+        budget: str | None,
+        seeds: Sequence[int] | None = None,
+        settings: Sequence[str] = (),
+    ) -> list[tuple[Variant, Trial]]:
+        """Every variant with every seed; further settings are for all of them."""
+        reduction = self.at(budget)
+        variants = self.variants if reduction.variants is None else reduction.variants
+        self._refuse_fixed(settings, variants)
+        chosen = [
+            (variant, seed)
+            for variant in variants
+            for seed in seeds or (*reduction.seeds, *variant.more_seeds)
+        ]
+        return [
+            (variant, _trial(variant, output, budget, [*reduction.settings, *settings], seed))
+            for variant, seed in chosen
+        ]
+
+    def _refuse_fixed(self, settings: Sequence[str], variants: Sequence[Variant]) -> None:
+        """Raise for a setting that makes the difference between the trainings: it is not for all of them."""
+        fixed = {_key(setting) for variant in variants for setting in variant.settings} | set(self.shown)
+        for key in map(_key, settings):
+            if any(f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.") for other in fixed):
+                raise InputError(f"--set {key}: {self.name} sets it itself; `lipcert sweep` varies anything")
+
+    def seeds(self, budget: str | None) -> list[int]:
+        """Return the seeds that occur unless the caller chooses."""
+        reduction = self.at(budget)
+        variants = self.variants if reduction.variants is None else reduction.variants
+        return sorted({*reduction.seeds, *(seed for variant in variants for seed in variant.more_seeds)})
+
+    def cost(self, budget: str) -> str:
+        """How many trainings of how many epochs, and how long that took somewhere."""
+        reduction = self.at(budget)
+        variants = self.variants if reduction.variants is None else reduction.variants
+        recipes = {variant.recipe for variant in variants}
+        epochs = sorted({read_recipe(name, budget, reduction.settings).train.epochs for name in recipes})
+        span = f"{epochs[0]}" if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"
+        count = sum(len(reduction.seeds) + len(variant.more_seeds) for variant in variants)
+        return f"{count} × {span} epochs" + (f", {reduction.cost}" if reduction.cost else "")
+
+
+def _key(setting: str) -> str:
+    return setting.partition("=")[0]
+
+
+def _trial(variant: Variant, output: Path, budget: str | None, settings: Sequence[str], seed: int) -> Trial:
+    recipe = read_recipe(variant.recipe, budget, [*settings, *variant.settings, f"seed={seed}"])
+    return Trial(output / f"{variant.name}-seed{seed}", recipe)

@@ -1,0 +1,55 @@
+"""The diagrams of a report on paper: PNG, SVG and PDF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+
+from lipcert.report.charts import Chart
+from lipcert.report.figure import COLOURS, new_figure, save_figure
+
+
+def print_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
+    """One file a chart and kind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [path for chart in charts for path in _print(chart, folder / chart.name)]
+
+
+def _print(chart: Chart, base: Path) -> list[Path]:
+    figure, axes = new_figure((5.2, 3.6))
+    draw_chart(axes, chart)
+    return save_figure(figure, base)
+
+
+def draw_chart(axes: Axes, chart: Chart) -> None:
+    """Lines, marks and axes of one diagram."""
+    axes.set_prop_cycle(color=COLOURS)
+    for line in chart.lines:
+        if any(line.spread):
+            axes.errorbar(
+                line.x, line.y, yerr=line.spread, marker="o", markersize=3, capsize=2, label=line.name
+            )
+        else:
+            marker = "o" if len(line.x) < 20 else ""
+            axes.plot(line.x, line.y, marker=marker, markersize=3, label=line.name)
+    for x, text in chart.marks:
+        axes.axvline(x, color="#777777", linewidth=0.5)
+        axes.text(
+            x,
+            1.0,
+            text,
+            fontsize=6,
+            color="#555555",
+            rotation=90,
+            va="top",
+            ha="right",
+            transform=axes.get_xaxis_transform(),
+        )
+    axes.set(xlabel=chart.across, ylabel=chart.up)
+    axes.set_xscale("log" if chart.log_x else "linear")
+    axes.set_yscale("log" if chart.log_y else "linear")
+    axes.grid(alpha=0.25, linewidth=0.5)
+    if len(chart.lines) <= 20:
+        axes.legend(fontsize=7, frameon=False)

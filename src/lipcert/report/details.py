@@ -1,0 +1,103 @@
+"""What the page says of one run: its certificate, its layers, its images, how to make it again."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from lipcert.data import Dataset
+from lipcert.errors import LipcertError
+from lipcert.report.layers import layers_of
+from lipcert.report.run_figures import extremes
+from lipcert.report.sources import Finished
+from lipcert.runs.rows import fraction
+
+# Runs of which the page tells everything; of more it has the tables and curves.
+MANY = 12
+
+
+def details_of(run: Finished) -> dict[str, Any]:
+    """Everything the template shows of a run."""
+    return {
+        "name": run.name,
+        "claim": run.recipe.claim,
+        "certificate": certificate_of(run),
+        "layers": layers_of(run),
+        "whole": whole_of(run),
+        **images_of(run),
+        "environment": run.certificate["environment"],
+        "recipe": run.run.recipe.read_text(),
+        "command": f"lipcert train {run.run.path}/recipe.yaml --output again",
+        "verify": f"lipcert verify {run.run.path}",
+    }
+
+
+def certificate_of(run: Finished) -> dict[str, Any]:
+    """Return what was proved, and about what."""
+    found = run.certificate
+    splits = [
+        {
+            "name": name,
+            "samples": split["samples"],
+            "sha256": split["sha256"],
+            "rows": [
+                {
+                    "radius": "clean" if row["radius"] == 0 else fraction(row["radius"]),
+                    "value": f"{100 * row['value']:.2f}",
+                    "interval": " … ".join(f"{100 * end:.2f}" for end in row["interval"]),
+                    "count": f"{row['count']:,}",
+                }
+                for row in [split["clean"], *split["certified"]]
+            ],
+        }
+        for name, split in found["splits"].items()
+    ]
+    keys = ("rounding", "effort", "model_sha256", "k_f", "k_hf")
+    return {"splits": splits, **{key: found[key] for key in keys}}
+
+
+def whole_of(run: Finished) -> dict[str, str]:
+    """K_f from below by two points, as estimated in training, and as proved; what is before the head."""
+    last = run.run.last_metrics() or {}
+    values = {
+        "lower": run.witnessed,
+        "estimate": last.get("k_f_converged", last.get("k_f")),
+        "features": run.certificate["k_features"],
+        "upper": run.certificate["k_f"],
+    }
+    return {name: "–" if value is None else f"{value:.6g}" for name, value in values.items()}
+
+
+def images_of(run: Finished) -> dict[str, Any]:
+    """The right predictions with the largest and those with the smallest radii; none for points."""
+    try:
+        data = run.recipe.make_data(run.split)  # type: ignore[arg-type]
+    except LipcertError as error:
+        return {"images": [], "no_images": str(error)}
+    if data.x.ndim != 4 or data.x.dtype != torch.uint8:
+        return {"images": [], "no_images": ""}
+    found = run.samples
+    cards = {title: [_card(data, found, i) for i in rows] for title, rows in extremes(found).items()}
+    return {"images": [{"title": title, "cards": c} for title, c in cards.items()], "no_images": ""}
+
+
+def _card(data: Dataset, found: dict[str, Tensor], i: int) -> dict[str, str]:
+    return {
+        "source": _png(data.x[i]),
+        "label": data.classes[int(found["label"][i])],
+        "radius": f"{float(found['radius'][i]):.3g}",
+        "rival": data.classes[int(found["rival"][i])],
+    }
+
+
+def _png(image: Tensor) -> str:
+    """As the page holds it."""
+    pixels = image.permute(1, 2, 0).numpy()
+    file = io.BytesIO()
+    Image.fromarray(pixels if pixels.shape[2] == 3 else pixels[..., 0]).save(file, format="PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

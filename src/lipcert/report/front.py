@@ -1,0 +1,67 @@
+"""Clean against certified accuracy of many trainings: who is better, and who is merely elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from matplotlib.axes import Axes
+
+from lipcert.report.figure import COLOURS, new_grid, save_figure
+
+# Clean and certified accuracy of a training, and what it was trained with.
+Point = tuple[float, float, str]
+
+
+def front(points: Sequence[Point]) -> list[Point]:
+    """Return the points that no other point beats in both accuracies, sorted by clean accuracy.
+
+    Example:
+        >>> front([(0.7, 0.5, "a"), (0.6, 0.55, "b"), (0.65, 0.45, "c")])
+        [(0.6, 0.55, 'b'), (0.7, 0.5, 'a')]
+    """
+    best: list[Point] = []
+    for point in sorted(points, key=lambda p: (-p[0], -p[1])):
+        if not best or point[1] > best[-1][1]:
+            best.append(point)
+    return best[::-1]
+
+
+def height(points: Sequence[Point], clean: float) -> float | None:
+    """Interpolate the front's certified accuracy at a clean accuracy; return None outside its range.
+
+    Example:
+        >>> round(height([(0.6, 0.5, ""), (0.7, 0.4, "")], 0.65), 3)
+        0.45
+    """
+    line = front(points)
+    for (x, y, _), (next_x, next_y, _) in pairwise(line):
+        if x <= clean <= next_x:
+            return y + (next_y - y) * (clean - x) / (next_x - x)
+    return line[0][1] if len(line) == 1 and clean == line[0][0] else None
+
+
+def draw_fronts(panels: Mapping[str, Mapping[str, Sequence[Point]]], note: str, base: Path) -> list[Path]:
+    """Draw one diagram per certified accuracy, with the points of each series, as BASE.png, .svg and .pdf."""
+    figure, grid = new_grid(1, len(panels), (max(5.6, 4.6 * len(panels)), 4.2))
+    for axes, (title, series) in zip(grid[0], panels.items(), strict=True):
+        _draw(axes, title, series)
+    figure.supxlabel(note, fontsize=7, color="#555555")
+    return save_figure(figure, base)
+
+
+def _draw(axes: Axes, title: str, series: Mapping[str, Sequence[Point]]) -> None:
+    for (name, points), colour, mark in zip(series.items(), COLOURS, "os^D", strict=False):
+        x, y = ([100 * point[i] for point in points] for i in (0, 1))
+        axes.plot(x, y, mark, color=colour, markersize=5, label=name)
+        best = front(points)
+        line_x, line_y = ([100 * point[i] for point in best] for i in (0, 1))
+        axes.plot(line_x, line_y, color=colour, linewidth=1, alpha=0.6)
+        for across, up, (_, _, label) in zip(x, y, points, strict=True):
+            axes.annotate(
+                label, (across, up), (4, 4), textcoords="offset points", fontsize=6, color=colour, alpha=0.9
+            )
+    axes.set(xlabel="clean accuracy [%]", ylabel=title)
+    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.legend(fontsize=8, frameon=False)

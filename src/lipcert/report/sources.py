@@ -1,0 +1,210 @@
+"""What a report is about: finished runs and sweeps, checked before anything is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lipcert.certificates.statement import read_json
+from lipcert.errors import InputError
+from lipcert.recipes import Recipe, read_recipe
+from lipcert.runs.directory import RunDirectory
+from lipcert.runs.rows import Row, shown_split
+from lipcert.runs.samples import load_certificates
+from lipcert.sweeps.combinations import FILE, Sweep, read_sweep
+from lipcert.sweeps.findings import noted_failures, over_seeds, rows_of
+
+# What a page shows of a certificate.json, and of each of its splits; of those of earlier versions, too.
+_OF_A_RUN: dict[str, type] = {
+    "environment": dict,
+    "loss": dict,
+    "k_hf": float,
+    "model_sha256": str,
+    "rounding": str,
+    "effort": str,
+    "k_features": float,
+    "k_f": float,
+    "layers": list,
+    "splits": dict,
+}
+_OF_A_SPLIT = ("samples", "sha256", "clean", "certified")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A finished run, and what its files say."""
+
+    run: RunDirectory
+    name: str
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """Resolved."""
+        return read_recipe(str(self.run.recipe))
+
+    @cached_property
+    def certificate(self) -> dict[str, Any]:
+        """Return what is proved, with everything the page shows of it."""
+        found = read_json(self.run.certificate)
+        for key, kind in _OF_A_RUN.items():
+            if not isinstance(found.get(key), kind):
+                raise InputError(
+                    f"{self.run.certificate}: not a lipcert certificate of a run "
+                    f"({key} is missing or of the wrong kind)"
+                )
+        absent = [
+            f"splits.{name}.{key}"
+            for name, split in found["splits"].items()
+            for key in _OF_A_SPLIT
+            if key not in split
+        ]
+        if absent or not found["splits"]:
+            raise InputError(f"{self.run.certificate}: no {[*absent, 'splits'][0]} in it")
+        return found
+
+    @cached_property
+    def witnessed(self) -> float | None:
+        """How much f_j − f_i changes between two points, from tightness.json, if it was measured."""
+        path = self.run.path / "tightness.json"
+        if not path.is_file():
+            return None
+        try:
+            return float(json.loads(path.read_text())["lower"])
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{path}: cut short, or not what `lipcert tightness` writes") from None
+
+    @property
+    def split(self) -> str:
+        """The one whose samples are shown."""
+        return shown_split(self.certificate)
+
+    @cached_property
+    def samples(self) -> dict[str, Tensor]:
+        """Label, prediction, radius and rival of every sample of the split."""
+        return load_certificates(self.run.certified, self.split)
+
+    @property
+    def robust(self) -> Tensor:
+        """The radii of what is right, 0 for the others."""
+        right = self.samples["prediction"] == self.samples["label"]
+        return torch.where(right, self.samples["radius"], 0.0)
+
+
+@dataclass(frozen=True)
+class Summed:
+    """A sweep, its rows, and one row for all seeds of a combination."""
+
+    sweep: Sweep
+    name: str
+    rows: list[Row]
+    summary: list[Row]
+    command: str
+
+    @property
+    def unfinished(self) -> dict[str, str]:
+        """Why not, by the names of the trainings."""
+        return {Path(row["run"]).name: row["status"] for row in self.rows if row["status"] != "finished"}
+
+    @property
+    def progress(self) -> str:
+        """How many are finished, in words."""
+        return f"{len(self.rows) - len(self.unfinished)} of {len(self.rows)} trainings are finished"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Runs named one by one, sweeps, and all runs of both that are finished."""
+
+    runs: list[Finished]
+    sweeps: list[Summed]
+    everything: list[Finished]
+
+
+def find_sources(paths: Sequence[Path]) -> Sources:
+    """Raises, naming the path, for what is no finished run and no sweep."""
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InputError("a directory is named twice")
+    runs = [_finished(path) for path in paths if not (path / FILE).is_file()]
+    sweeps = [read_sweep(path) for path in paths if (path / FILE).is_file()]
+    trials = [trial.run for sweep in sweeps for trial, _ in sweep.trials]
+    everything = _named(_once([*runs, *(run for run in trials if run.certificate.is_file())]))
+    if not everything:
+        raise InputError("nothing in these sweeps is finished yet")
+    for run in everything:
+        if "seconds" not in run.certificate:  # models that come along have none
+            raise InputError(f"{run.run.certificate}: no seconds in it, so it is not that of a training")
+    _check_data(everything)
+    _check_files(everything)
+    names = names_of([sweep.output for sweep in sweeps])
+    summed = [_summed(sweep, name) for sweep, name in zip(sweeps, names, strict=True)]
+    return Sources(everything[: len(runs)], summed, everything)
+
+
+def _summed(sweep: Sweep, name: str) -> Summed:
+    rows = rows_of(sweep, noted_failures(sweep))
+    command = json.loads((sweep.output / FILE).read_text())["command"]
+    return Summed(sweep, name, rows, over_seeds(rows, sweep.keys), command)
+
+
+def _finished(path: Path) -> RunDirectory:
+    run = RunDirectory(path)
+    if not path.is_dir():
+        raise InputError(f"{path}: no such directory")
+    if not run.recipe.is_file():
+        raise InputError(f"{path}: neither a run (no recipe.yaml) nor a sweep (no {FILE})")
+    if not run.certificate.is_file():
+        raise InputError(f"{path}: no certificate.json in it (is the run finished?)")
+    return run
+
+
+def _once(runs: Sequence[RunDirectory]) -> list[RunDirectory]:
+    """A run that is named and belongs to a sweep as well stays where it comes first."""
+    first: dict[Path, RunDirectory] = {}
+    for run in runs:
+        first.setdefault(run.path.resolve(), run)
+    return list(first.values())
+
+
+def _named(runs: Sequence[RunDirectory]) -> list[Finished]:
+    names = names_of([run.path for run in runs])
+    return [Finished(run, name) for run, name in zip(runs, names, strict=True)]
+
+
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """The last part of each path, or as many as it takes to tell them apart.
+
+    Example:
+        >>> names_of([Path("/a/sweep/seed=1"), Path("/b/sweep/seed=1")])
+        ['a-sweep-seed=1', 'b-sweep-seed=1']
+    """
+    parts = [path.resolve().parts[1:] for path in paths]  # without the root, which no file name takes
+    for depth in range(1, max([1, *map(len, parts)]) + 1):
+        names = ["-".join(one[-depth:]) for one in parts]
+        if len(set(names)) == len(names):
+            return names
+    common = next(name for name in names if names.count(name) > 1)
+    one, other, *_ = (path for path, name in zip(paths, names, strict=True) if name == common)
+    raise InputError(f"{one} and {other}: cannot be told apart")
+
+
+def _check_data(runs: Sequence[Finished]) -> None:
+    first = runs[0]
+    for other in runs[1:]:
+        if other.recipe.data.name != first.recipe.data.name:
+            raise InputError(
+                f"{other.run.path}: is about {other.recipe.data.name}, {first.run.path} about "
+                f"{first.recipe.data.name}; one table takes one data set"
+            )
+
+
+def _check_files(runs: Sequence[Finished]) -> None:
+    """Read what others read again: what is cut short is found before anything is written."""
+    for run in runs:
+        _ = run.certificate, run.samples, run.witnessed

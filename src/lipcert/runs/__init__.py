@@ -1,0 +1,1 @@
+"""Run directories: what one training leaves behind."""

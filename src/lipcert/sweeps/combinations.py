@@ -1,0 +1,144 @@
+"""A sweep: one recipe, every combination of some of its keys' values, a directory for each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lipcert.atomic import write_json
+from lipcert.errors import InputError
+from lipcert.recipes import Recipe, read_recipe
+from lipcert.recipes.axes import combinations, settings_of
+from lipcert.sweeps.trial import Trial
+
+# The file by which a directory is known as a sweep.
+FILE = "sweep.json"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Trials by the values they take."""
+
+    output: Path
+    recipe: str  # its name
+    keys: tuple[str, ...]
+    trials: tuple[tuple[Trial, tuple[str, ...]], ...]  # and the values of the keys
+    unbegun: tuple[tuple[Path, tuple[str, ...]], ...] = ()  # of one that was read: no recipe there yet
+
+    def write(self, command: str) -> None:
+        """Write the file by which a report finds the runs."""
+        try:
+            self.output.mkdir(parents=True, exist_ok=True)
+            write_json(self.output / FILE, self._tree(command))
+        except OSError as error:
+            raise InputError(f"{self.output}: cannot be written ({error.strerror})") from None
+
+    def _tree(self, command: str) -> dict[str, Any]:
+        trials = [{"run": trial.path.name, "values": list(values)} for trial, values in self.trials]
+        return {"command": command, "recipe": self.recipe, "keys": list(self.keys), "trials": trials}
+
+
+def lay_out(
+    source: str, budget: str | None, overrides: Sequence[str], axes: Sequence[str], output: Path | None
+) -> Sweep:
+    """Every combination, checked; nothing is written.
+
+    Example:
+        >>> sweep = lay_out("moons-cll", "smoke", [], ["loss.eps=0.1,0.2", "seed=1..2"], None)
+        >>> [str(trial.path) for trial, _ in sweep.trials][0]
+        'runs/moons-cll-sweep/loss.eps=0.1,seed=1'
+    """
+    if not axes:
+        raise InputError("--over: expected at least one KEY=VALUES, such as seed=1..9")
+    grid = combinations(axes, "--over")
+    base = read_recipe(source, budget, overrides)
+    place = output or Path("runs") / f"{base.name}-sweep"
+    trials: dict[str, tuple[Trial, tuple[str, ...]]] = {}
+    for chosen in grid:
+        name = _file_name(",".join(settings_of(chosen)))
+        if name in trials:
+            raise InputError(f"--over: two combinations would go into {place / name}")
+        recipe = read_recipe(source, budget, [*overrides, *settings_of(chosen)])
+        trials[name] = Trial(place / name, recipe), tuple(chosen.values())
+    _check_different([trial.recipe for trial, _ in trials.values()], grid)
+    return Sweep(place, base.name, tuple(grid[0]), tuple(trials.values()))
+
+
+def read_sweep(folder: Path) -> Sweep:
+    """The sweep of a directory; trials that have not begun stand apart."""
+    name, keys, runs = _content(folder)
+    trials, unbegun = [], []
+    for run, values in runs.items():
+        recipe = folder / run / "recipe.yaml"
+        if recipe.is_file():
+            trials.append((Trial(folder / run, read_recipe(str(recipe))), values))
+        else:
+            unbegun.append((folder / run, values))
+    return Sweep(folder, name, keys, tuple(trials), tuple(unbegun))
+
+
+def _content(folder: Path) -> tuple[str, tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The recipe's name, the keys, and their values by run."""
+    try:
+        found = json.loads((folder / FILE).read_text())
+        runs = {str(trial["run"]): tuple(trial["values"]) for trial in found["trials"]}
+        return str(found["recipe"]), tuple(found["keys"]), runs
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{folder / FILE}: cannot be read as a sweep") from None
+
+
+def check_place(sweep: Sweep) -> None:
+    """Raise if its directory holds a sweep that this one does not extend: the other's table would be lost."""
+    if not (sweep.output / FILE).is_file():
+        return
+    name, keys, runs = _content(sweep.output)
+    mine = {trial.path.name: values for trial, values in sweep.trials}
+    if (name, keys) == (sweep.recipe, sweep.keys) and runs.items() <= mine.items():
+        return
+    other = f"{len(runs)} trainings of {name} over {', '.join(keys)}"
+    raise InputError(
+        f"{sweep.output}: holds another sweep, {other}; --output chooses another place, "
+        "--overwrite replaces it, and one with all its values extends it"
+    )
+
+
+def overruled(sweep: Sweep) -> dict[str, float]:
+    """Keys of the loss whose schedule ends at one value whatever they start at, and that value."""
+    # Not of the optimiser: rates commonly end at the same value, and what matters is the way there.
+    keys = [key for key in sweep.keys if key.startswith("loss.")]
+    recipes = [trial.recipe for trial, _ in sweep.trials]
+    return {key: end for key in keys for end in _common_ends(key, recipes)}
+
+
+def _common_ends(key: str, recipes: Sequence[Recipe]) -> list[float]:
+    """Where several values of a key end under one schedule."""
+    ends: dict[str, dict[float, float]] = {}  # last values by first ones, a schedule
+    for recipe in recipes:
+        if key in recipe.schedule:
+            first = float(getattr(recipe.make_loss(), key.removeprefix("loss.")))
+            last = recipe.make_schedules()[key](first, 1.0)
+            ends.setdefault(recipe.schedule[key].model_dump_json(), {})[first] = last
+    several = [found for found in ends.values() if len(found) > 1]
+    return [min(f.values()) for f in several if _width(f.values()) <= 1e-9 * _width(f)]
+
+
+def _width(numbers: Collection[float]) -> float:
+    return max(numbers) - min(numbers)
+
+
+def _check_different(recipes: Sequence[Recipe], grid: Sequence[dict[str, str]]) -> None:
+    """A value written in two ways is one training, not two."""
+    seen: dict[str, dict[str, str]] = {}
+    for recipe, chosen in zip(recipes, grid, strict=True):
+        earlier = seen.setdefault(recipe.model_dump_json(), chosen)
+        if earlier is not chosen:
+            one, other = (", ".join(settings_of(settings)) for settings in (earlier, chosen))
+            raise InputError(f"--over: {one} and {other} are the same training")
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^\w.,=+-]+", "_", text)

@@ -1,0 +1,1 @@
+"""Several trainings of one architecture as one."""

@@ -1,0 +1,185 @@
+"""The state of one training: what a checkpoint keeps, and what is found out at the end of an epoch."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+
+from lipcert.bounds import Bounded
+from lipcert.data import Dataset
+from lipcert.errors import InputError, TrainingError
+from lipcert.runs.directory import RunDirectory
+from lipcert.train.averaging import Average
+from lipcert.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from lipcert.train.hardware import shard_of
+from lipcert.train.optimizers import optimizer_for
+from lipcert.train.plan import Plan
+from lipcert.types import PairLip
+
+# Small enough for what lies between two layers to stay in the cache.
+_VALIDATION_BATCH = 128
+
+# The constants at the end of an epoch need no more digits than its counts.
+TOLERANCE, PRODUCTS = 1e-5, 200
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Sums over the steps of one epoch and all processes, and K_f after it."""
+
+    losses: list[float]
+    correct: int
+    k_f: float
+
+
+class Training:
+    """A model on its way. Whoever makes the steps keeps `step`, `seconds`, `losses` and `correct`."""
+
+    def __init__(self, plan: Plan, run: RunDirectory, fabric: Fabric) -> None:
+        self.plan, self.run, self.fabric, self.shard = plan, run, fabric, shard_of(fabric)
+        device = fabric.device
+        self.bounded = Bounded(plan.model.to(device), plan.train.input_shape, plan.iterations, plan.local)
+        if plan.channels_last:
+            plan.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.dtype = next(plan.model.parameters()).dtype
+        self.optimizer = optimizer_for(self.bounded, plan.optimizer)
+        self.average = Average(self.bounded, plan.ema) if plan.ema is not None else None
+        # Images stay bytes where they are; anything smaller moves to the device at once.
+        bytes_ = plan.train.x.dtype == torch.uint8
+        self.x = plan.train.x if bytes_ else plan.train.x.to(device, self.dtype)
+        self.y = plan.train.y.to(device)
+        weights = plan.class_weights()
+        self.class_weights = None if weights is None else weights.to(device, self.dtype)
+        self.start_numbers = [dict(group) for group in self.optimizer.param_groups]
+        self.losses = torch.zeros(plan.steps_per_epoch, dtype=torch.float64, device=device)
+        self.correct = torch.zeros((), dtype=torch.int64, device=device)
+        self.step, self.seconds = 0, 0.0
+        if run.checkpoint.exists():
+            self._restore(load_checkpoint(run.checkpoint))
+
+    @property
+    def fraction(self) -> float:
+        """Return the fraction of the training that is done."""
+        return self.step / self.plan.total_steps
+
+    def finish_epoch(self, sums: Epoch) -> dict[str, Any]:
+        """The metrics of the epoch that has just ended; the sums start anew."""
+        plan, t = self.plan, self.fraction
+        self.check_finite(sums.losses)
+        epoch = self.step // plan.steps_per_epoch
+        metrics = {
+            "epoch": epoch,
+            "step": self.step,
+            "loss": sum(sums.losses) / len(sums.losses),
+            "accuracy": sums.correct / len(plan.train),
+            "k_f": sums.k_f,
+            "seconds": round(self.seconds, 3),
+        }
+        loss = plan.loss_at(t)
+        for key in plan.schedules:
+            part, _, name = key.partition(".")
+            numbers = plan.optimizer_numbers(self.start_numbers[0], t)
+            metrics[key] = getattr(loss, name) if part == "loss" else numbers[name]
+        if plan.val is not None and self.validates:
+            with self.average.in_place() if self.average is not None else contextlib.nullcontext():
+                metrics |= self._validate(plan.val)
+        self.correct.zero_()
+        self.losses.zero_()
+        return metrics
+
+    @property
+    def validates(self) -> bool:
+        """Whether there is a validation at this step."""
+        epoch, rest = divmod(self.step, self.plan.steps_per_epoch)
+        every = self.plan.validate_every
+        return self.plan.val is not None and not rest and every > 0 and epoch % every == 0
+
+    @property
+    def saves(self) -> bool:
+        """Whether there is a checkpoint at this step."""
+        epoch, rest = divmod(self.step, self.plan.steps_per_epoch)
+        return not rest and (epoch % self.plan.checkpoint_every == 0 or epoch == self.plan.epochs)
+
+    @torch.no_grad()
+    def _validate(self, data: Dataset) -> dict[str, float]:
+        """Accuracy, and certified accuracy at the loss's ε with estimated constants."""
+        self.bounded.eval()
+        lip = self.converged()
+        self.bounded.find_worst_pair()
+        k_f = float(self.bounded.near(lip, self.y[:1]).max())
+        right, certified = 0, 0
+        eps = float(getattr(self.plan.loss_at(1.0), "eps", 0.0))
+        mine = self.shard.mine(torch.arange(len(data)))
+        for index in torch.split(mine, _VALIDATION_BATCH):
+            x = data.floats(index, self.dtype).to(self.fabric.device)
+            y = data.y[index].to(self.y)
+            logits, lip = self.bounded(x)
+            top = logits.argmax(dim=1)
+            margin = logits.gather(1, top[:, None]) - logits - eps * lip.rows(top)
+            holds = (margin > 0).scatter(1, top[:, None], True).all(dim=1)
+            right += int((top == y).sum())
+            certified += int(((top == y) & holds).sum())
+        self.bounded.train()
+        counts = self.shard.total(torch.tensor([right, certified], device=self.fabric.device))
+        right, certified = (int(count) for count in counts)
+        accuracy, cra = right / len(data), certified / len(data)
+        return {"val_accuracy": accuracy, "val_cra_estimate": cra, "k_f_converged": k_f}
+
+    def converged(self) -> PairLip:
+        """The constants with better vectors, good enough for a report."""
+        return self.bounded.converge(TOLERANCE, PRODUCTS)
+
+    def check_finite(self, losses: list[float]) -> None:
+        """Name the first bad step of this epoch; nothing bad is ever saved."""
+        bad = [i for i, loss in enumerate(losses) if not math.isfinite(loss)]
+        if bad:
+            epoch_start = (self.step - 1) // self.plan.steps_per_epoch * self.plan.steps_per_epoch
+            raise TrainingError(
+                f"the loss became {losses[bad[0]]} at step {epoch_start + bad[0] + 1}; {self._kept()}"
+            )
+
+    def _kept(self) -> str:
+        if self.run.checkpoint.exists():
+            return f"{self.run.checkpoint} is the last good state"
+        return "it happened before the first checkpoint"
+
+    def save(self) -> None:
+        """The checkpoint, by the first process."""
+        if not all(bool(torch.isfinite(p).all()) for p in self.bounded.parameters()):
+            raise TrainingError(f"the weights are not finite after step {self.step}; {self._kept()}")
+        losses, correct = self.shard.total(self.losses), self.shard.total(self.correct)
+        if self.fabric.is_global_zero:
+            save_checkpoint(
+                self.run.checkpoint,
+                Checkpoint(
+                    step=self.step,
+                    seconds=self.seconds,
+                    model=self.bounded.state_dict(),
+                    optimizer=self.optimizer.state_dict(),
+                    average=None if self.average is None else self.average.weights,
+                    random=torch.get_rng_state(),
+                    losses=losses,
+                    correct=int(correct),
+                ),
+            )
+        self.fabric.barrier()
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        try:
+            self.bounded.load_state_dict(checkpoint["model"])
+            self.optimizer.load_state_dict(checkpoint["optimizer"])
+            torch.set_rng_state(checkpoint["random"])
+            if self.fabric.is_global_zero:  # sums over all processes
+                self.losses.copy_(checkpoint["losses"])
+                self.correct.fill_(checkpoint["correct"])
+            if self.average is not None and checkpoint["average"] is not None:
+                self.average.load(checkpoint["average"])
+        except (RuntimeError, ValueError, TypeError, KeyError) as error:
+            reason = str(error).partition("\n")[0]
+            raise InputError(f"{self.run.checkpoint}: of another model ({reason})") from None
+        self.step, self.seconds = checkpoint["step"], checkpoint["seconds"]
