@@ -26,7 +26,7 @@ from lipcert.explore import playground
 from lipcert.explore.computing import in_turn
 from lipcert.explore.exhibit import Exhibit
 from lipcert.explore.image_view import Judge, read_upload, rival_radii
-from lipcert.explore.images_tab import Looking
+from lipcert.explore.images_tab import Looking, Visit
 from lipcert.explore.playground import LOSSES, Wish, numbers_of, train
 from lipcert.explore.playground_tab import Watching
 from lipcert.explore.run_curves import charts_of, curves_html
@@ -181,14 +181,24 @@ def test_no_attack_succeeds_where_it_is_certified(judge: Judge, image: np.ndarra
 
 def test_the_page_says_whether_it_is_certified(judge: Judge, image: np.ndarray) -> None:
     looking, radius = Looking(judge, None), judge(image).radius
-    first, last = looking.look(image, radius / 2)
+    first, last = looking.look(Visit(), image, radius / 2)
     assert "Attacking" in first[1]
     assert "no attack can succeed" in last[1]
     assert value(last[2], "class") == judge(image).label
     assert float(value(last[2], "radius")) <= radius
     assert last[2].count("<tr") == 9
-    assert "the class is" in list(looking.look(image, 20.0))[-1][1]
-    assert list(looking.look(None, 0.5)) == []
+    assert "the class is" in list(looking.look(Visit(), image, 20.0))[-1][1]
+    assert list(looking.look(Visit(), None, 0.5)) == []
+
+
+def test_a_slow_answer_never_replaces_a_later_one(judge: Judge, image: np.ndarray) -> None:
+    looking, visit, other = Looking(judge, None), Visit(), Visit()
+    slow, neighbour = looking.look(visit, image, 0.1), looking.look(other, image, 0.1)
+    next(slow)
+    next(neighbour)
+    assert len(list(looking.look(visit, image[:, ::-1], 0.1))) == 2
+    assert list(slow) == []
+    assert len(list(neighbour)) == 1
 
 
 def spoiled(folder: Path, photo: Path) -> dict[str, str]:
@@ -208,7 +218,7 @@ def spoiled(folder: Path, photo: Path) -> dict[str, str]:
 
 def test_uploads_that_are_no_images_get_a_sentence(judge: Judge, photo: Path, tmp_path: Path) -> None:
     for name, complaint in spoiled(tmp_path, photo).items():
-        ((image, said, verdict),) = Looking(judge, None).receive(str(tmp_path / name), 0.5)
+        ((image, said, verdict),) = Looking(judge, None).receive(Visit(), str(tmp_path / name), 0.5)
         assert image is None
         assert complaint in said
         assert name.replace("<b>", "&lt;b&gt;") in said

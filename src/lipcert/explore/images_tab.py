@@ -25,6 +25,22 @@ Look = tuple[np.ndarray | None, str, str]
 _EPS, _FARTHEST = 0.5, 3.0
 
 
+@dataclass
+class Visit:
+    """Count one visitor's requests, so that a slow answer never replaces the answer to a later request."""
+
+    requests: int = 0
+
+    def while_latest(self, answers: Iterator[Look]) -> Iterator[Look]:
+        """Yield the answers until the visitor asks for something else."""
+        self.requests += 1
+        mine = self.requests
+        for answer in answers:
+            if self.requests != mine:
+                return
+            yield answer
+
+
 @dataclass(frozen=True)
 class Looking:
     """Carries out what the controls ask for."""
@@ -32,10 +48,10 @@ class Looking:
     judge: Judge
     examples: Dataset | None
 
-    def look(self, image: np.ndarray | None, eps: float) -> Iterator[Look]:
-        """First what is certified, then, seconds later, the strongest attack found."""
+    def look(self, visit: Visit, image: np.ndarray | None, eps: float) -> Iterator[Look]:
+        """Yield what is certified and then, seconds later, the strongest attack found."""
         if image is not None:
-            yield from in_turn(self._look(image, eps))
+            yield from visit.while_latest(in_turn(self._look(image, eps)))
 
     def _look(self, image: np.ndarray, eps: float) -> Iterator[Look]:
         try:
@@ -46,19 +62,20 @@ class Looking:
         except LipcertError as error:
             yield None, markup.message(str(error), "error"), ""
 
-    def pick(self, eps: float, event: gr.SelectData) -> Iterator[Look]:
-        """One of the examples."""
+    def pick(self, visit: Visit, eps: float, event: gr.SelectData) -> Iterator[Look]:
+        """Look at one of the examples."""
         if self.examples is not None:
-            yield from self.look(self.examples.x[int(event.index)].numpy(), eps)
+            yield from self.look(visit, self.examples.x[int(event.index)].numpy(), eps)
 
-    def receive(self, path: str, eps: float) -> Iterator[Look]:
-        """An upload, which may be anything."""
+    def receive(self, visit: Visit, path: str, eps: float) -> Iterator[Look]:
+        """Look at an upload, which may be anything."""
         try:
             image = read_upload(Path(path), self.judge.form)
         except LipcertError as error:
-            yield None, markup.message(str(error), "error"), ""
+            complaint: Look = (None, markup.message(str(error), "error"), "")
+            yield from visit.while_latest(iter([complaint]))
             return
-        yield from self.look(image, eps)
+        yield from self.look(visit, image, eps)
 
 
 def images_tab(page: gr.Blocks, exhibit: Exhibit) -> None:
@@ -67,6 +84,7 @@ def images_tab(page: gr.Blocks, exhibit: Exhibit) -> None:
         gr.HTML(markup.message(exhibit.remark))
         return
     looking, examples = Looking(exhibit.judge, exhibit.examples), exhibit.examples
+    visit = gr.State(Visit())
     chosen = gr.State(None if examples is None else examples.x[0].numpy())
     with gr.Row():
         with gr.Column(scale=1, min_width=300):
@@ -78,11 +96,13 @@ def images_tab(page: gr.Blocks, exhibit: Exhibit) -> None:
         with gr.Column(scale=2, min_width=320):
             shown = [chosen, gr.HTML(elem_id="attempt"), gr.HTML(elem_id="verdict")]
     line: dict[str, Any] = {"outputs": shown, "concurrency_id": "images", "show_progress": "hidden"}
-    eps.change(looking.look, [chosen, eps], trigger_mode="always_last", api_name="look", **line)
-    upload.upload(looking.receive, [upload, eps], api_name="upload", **line)
+    eps.change(looking.look, [visit, chosen, eps], trigger_mode="always_last", api_name="look", **line)
+    upload.upload(looking.receive, [visit, upload, eps], api_name="upload", **line)
     if gallery is not None:
-        gallery.select(looking.pick, eps, trigger_mode="always_last", api_visibility="private", **line)
-        page.load(looking.look, [chosen, eps], api_visibility="private", **line)
+        gallery.select(
+            looking.pick, [visit, eps], trigger_mode="always_last", api_visibility="private", **line
+        )
+        page.load(looking.look, [visit, chosen, eps], api_visibility="private", **line)
 
 
 def _gallery(examples: Dataset) -> gr.Gallery:
