@@ -129,30 +129,31 @@ def orthogonalised(matrices: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _gram(x: Tensor) -> Tensor:
-    """Return XXᵀ. Large ones are computed in strips on a CPU: half of a symmetric matrix is enough."""
+    """Return XXᵀ, of which only the upper triangle counts: on a CPU large ones are computed in strips."""
     rows, width = x.shape[0], x.shape[0] // _STRIPS
     if x.device.type != "cpu" or rows < _LARGE:
         return x @ x.T
-    gram = x.new_empty(rows, rows)
+    gram = x.new_zeros(rows, rows)
     for top in range(0, rows, width):
-        end = top + width
-        torch.mm(x[top:end], x[top:].T, out=gram[top:end, top:])
-        gram[end:, top:end] = gram[top:end, end:].T
+        torch.mm(x[top : top + width], x[top:].T, out=gram[top : top + width, top:])
     return gram
 
 
 def _inverse_roots(gram: Tensor) -> Tensor:
-    """Approximate the inverse square root of each Gram matrix: (M, m, m)."""
+    """Approximate the inverse square root of each Gram matrix, (M, m, m), from its upper triangle."""
     # First by the trace: squares of what is very large or small have no place in float32.
     trace = gram.diagonal(dim1=1, dim2=2).sum(1)[:, None, None].clamp_min(_SMALLEST)
     normed = gram / trace
-    size = torch.linalg.matrix_norm(normed, keepdim=True).clamp_min(_SMALLEST)
+    above = torch.linalg.matrix_norm(normed.triu(1), keepdim=True)
+    size = torch.hypot(above * 2**0.5, normed.diagonal(dim1=1, dim2=2).norm(dim=1)[:, None, None])
+    size.clamp_min_(_SMALLEST)
     normed /= size
     root, before = torch.zeros_like(gram), 0.0
     for shift, weight in _POLES:
         normed.diagonal(dim1=1, dim2=2).add_(shift - before)
         # Without a look at the outcome, for which a GPU would wait: what is not finite shows in the loss.
-        root.add_(torch.cholesky_inverse(torch.linalg.cholesky_ex(normed).L), alpha=weight)
+        factor = torch.linalg.cholesky_ex(normed, upper=True).L
+        root.add_(torch.cholesky_inverse(factor, upper=True), alpha=weight)
         before = shift
     root.diagonal(dim1=1, dim2=2).add_(1.0)
     return root.mul_(_SCALE * (trace * size).rsqrt())
