@@ -71,7 +71,7 @@ def test_a_stack_leaves_the_runs_that_single_trainings_leave(cli) -> None:
         (["--stack", "seed=one"], "seed"),
         (["--stack", "optimizer.lr=0.1,0.2"], "differ in optimizer"),
         (["--stack", "model.widths=1"], "widths"),
-        (["moons-soc-3-0"], "moons-cll and moons-soc-3-0 differ in model"),
+        (["moons-soc"], "moons-cll and moons-soc differ in model"),
         (["--stack", "seed=1..2", "--devices", "2"], "in one process"),
     ],
 )

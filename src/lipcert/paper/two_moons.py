@@ -26,6 +26,16 @@ def _variants(*recipes: str) -> tuple[Variant, ...]:
     return tuple(Variant(recipe) for recipe in recipes)
 
 
+def _constant_slack(p: str) -> Variant:
+    settings = (f"name=moons-slack-{p}", f"loss.slack={p}", "schedule.loss.slack=null")
+    return Variant("moons-cll", settings, float(p), "slack")
+
+
+def _soc(depth: int, gamma: str) -> Variant:
+    settings = (f"name=moons-soc-{depth}-{gamma}", f"model.depth={depth}", f"loss.gamma={gamma}")
+    return Variant("moons-soc", settings, float(gamma), f"depth {depth}")
+
+
 FIGURE_4 = _variants(*(f"moons-{loss}{width}" for loss in ("cll", "gloro") for width in _WIDTHS))
 
 REPRODUCTIONS = (
@@ -44,13 +54,13 @@ REPRODUCTIONS = (
     Reproduction(
         "moons-slack",
         "Slack figure of the supplement: p = 0.375, 0.125, 0.005, 0.00005 (printed 0.75 … 0.0001)",
-        _variants(*(f"moons-slack-{p}" for p in ("0.375", "0.125", "0.005", "0.00005"))),
+        tuple(map(_constant_slack, ("0.375", "0.125", "0.005", "0.00005"))),
         _first_seed(slack_figure),
     ),
     Reproduction(
         "moons-soc",
         "SOC figure of the supplement: 3, 7, 25 orthogonal layers, γ = 0, 0.3, 1, beside CLL",
-        _variants(*(f"moons-soc-{d}-{g}" for g in ("0", "0.3", "1") for d in (3, 7, 25)), "moons-cll"),
+        (*(_soc(depth, gamma) for gamma in ("0", "0.3", "1") for depth in (3, 7, 25)), Variant("moons-cll")),
         _first_seed(soc_figure),
     ),
     Reproduction(
