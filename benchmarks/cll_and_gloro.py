@@ -6,13 +6,12 @@ finished is kept. Writes results/cll-and-gloro.json.
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 from pathlib import Path
 
 from lipcert.recipes import read_recipe
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 from lipcert.sweeps import LocalCrew, Trial, complete
 from results import write_table
 
@@ -69,13 +68,11 @@ def trial(index: int, variant: tuple[str, tuple[str, ...]], seed: int) -> Trial:
     return Trial(folder, read_recipe(recipe, "cpu", [*REDUCED, *settings, f"seed={seed}"]))
 
 
-def cells(name: str, runs: list[RunDirectory]) -> list[str]:
+def cells(name: str, runs: list[Run]) -> list[str]:
     """Means over the seeds, and half their distance."""
-    found = [json.loads(run.certificate.read_text()) for run in runs]
-    splits = [f["splits"]["val"] for f in found]
-    columns = [[100 * s["clean"]["value"] for s in splits]]
-    columns += [[100 * s["certified"][i]["value"] for s in splits] for i in range(3)]
-    columns += [[f["k_f"] for f in found]]
+    found = [run.statement() for run in runs]
+    columns = [[100 * f.splits["val"].rows[i].value for f in found] for i in range(4)]
+    columns += [[f.k_f for f in found]]
     row = [f"{statistics.mean(c):.1f} ± {(max(c) - min(c)) / 2:.1f}" for c in columns]
     print(name, *row, sep="  ", flush=True)
     return [name, *row]

@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from lipcert.bounds import Bounded
 from lipcert.bounds.krylov import first_vector
 from lipcert.bounds.tracing.program import Step
+from lipcert.certificates.loading import load as load_model
 from lipcert.data import Dataset, load
 from lipcert.losses import CLL
 from lipcert.models import create
-from lipcert.models import load as load_model
 from results import write_table
 
 STEPS, BEGIN, EVERY, BATCH, SHAPE = 150, 50, 10, 128, (3, 32, 32)

@@ -146,9 +146,9 @@ def row(name: str, one: Trial) -> list[str]:
     arguments = one.recipe.model.arguments
     model = create(one.recipe.model.name, num_classes=10, input_shape=IMAGE, **arguments)
     count = sum(p.numel() for p in model.parameters()) / 1e6
-    last = one.run.read_metrics()[-1]
-    numbers = [f"{count:.2f} M", str(one.recipe.train.epochs), f"{last['seconds']:.0f}"]
-    return [name, *numbers, f"{100 * last['accuracy']:.1f}", *found(one.run)]
+    last = one.run.metrics()[-1]
+    numbers = [f"{count:.2f} M", str(one.recipe.train.epochs), f"{last.seconds:.0f}"]
+    return [name, *numbers, f"{100 * last.accuracy:.1f}", *found(one.run)]
 
 
 def main(stage: Stage) -> None:

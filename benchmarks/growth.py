@@ -23,7 +23,8 @@ from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.data import Dataset
 from lipcert.losses import CLL, CrossEntropy
 from lipcert.nn import MinMax
-from lipcert.train import Hardware, Plan, RunDirectory
+from lipcert.runs import Run
+from lipcert.train import Hardware, Plan
 from lipcert.train.optimizers import adam
 from lipcert.train.state import Training
 from lipcert.train.step import Single
@@ -69,7 +70,7 @@ def training(loss: str, size: dict[str, int]) -> Single:
         seed=0,
     )
     keep_freed_memory()  # as the command line does
-    return Single(Training(plan, RunDirectory(tempfile.mkdtemp()), Hardware("cpu").launch()))
+    return Single(Training(plan, Run(tempfile.mkdtemp()), Hardware("cpu").launch()))
 
 
 def worker(loss: str, text: str, peaks: str) -> None:

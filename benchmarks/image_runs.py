@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 from lipcert.report.comparison import compare
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 from results import write_table
 
 
 def main(name: str, note: str, *runs: str) -> None:
-    titles, cells = compare([RunDirectory(Path(run)) for run in runs])
+    titles, cells = compare([Run(Path(run)) for run in runs])
     for row in cells:
         print(*row, sep="  ")
     write_table(name, note, titles, cells)

@@ -16,7 +16,8 @@ from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.paper import REPRODUCTIONS
 from lipcert.recipes import read_recipe
 from lipcert.recipes.execution import build
-from lipcert.train import Hardware, RunDirectory
+from lipcert.runs import Run
+from lipcert.train import Hardware
 from lipcert.train.stacked.stack import Stack
 from lipcert.train.state import Training
 from results import write_table
@@ -39,7 +40,7 @@ def lipcert_step(*recipes: str) -> Callable[[], None]:
     fabric = Hardware("cpu").launch()
     plans = [build(read_recipe(recipe))[0] for recipe in recipes]
     keep_freed_memory()  # as the command line does
-    return Stack([Training(plan, RunDirectory(tempfile.mkdtemp()), fabric) for plan in plans]).advance
+    return Stack([Training(plan, Run(tempfile.mkdtemp()), fabric) for plan in plans]).advance
 
 
 def eight(recipes: Sequence[str]) -> Callable[[], None]:

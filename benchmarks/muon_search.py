@@ -34,7 +34,6 @@ from lipcert.losses.cll import _against_label
 from lipcert.models import MODELS
 from lipcert.models.convnet import Statistics, _network
 from lipcert.recipes import read_recipe
-from lipcert.runs.samples import load_certificates
 from lipcert.sweeps import Trial
 from lipcert.train import muon as muon_module
 from lipcert.train.muon import Muon
@@ -298,9 +297,7 @@ def carry_out(stage: str, name: str, seed: int) -> None:
 
 def certified(stage: str, name: str, seed: int) -> Tensor:
     """Whether each validation image is right and certified at 36/255."""
-    run = variant_trial(stage, name, seed).run
-    found = load_certificates(run.certified, "val")
-    return (found["label"] == found["prediction"]) & (found["radius"] > RADIUS)
+    return variant_trial(stage, name, seed).run.samples("val").robust > RADIUS
 
 
 def row(stage: str, name: str, base: str, seeds: Sequence[int]) -> list[str]:

@@ -15,7 +15,8 @@ from torch import nn
 from lipcert.bounds.krylov import first_vector
 from lipcert.bounds.proof import prove
 from lipcert.bounds.tracing.program import trace
-from lipcert.models import create, load
+from lipcert.certificates.loading import load
+from lipcert.models import create
 from lipcert.models.files import model_file, read_card
 from lipcert.types import Shape
 from results import write_table

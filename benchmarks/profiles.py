@@ -15,7 +15,8 @@ from torch.profiler import ProfilerActivity, profile
 from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.recipes import read_recipe
 from lipcert.recipes.execution import build
-from lipcert.train import Hardware, RunDirectory
+from lipcert.runs import Run
+from lipcert.train import Hardware
 from lipcert.train.stacked.stack import Stack
 from lipcert.train.state import Training
 from results import write_table
@@ -26,7 +27,7 @@ SHOWN = 8
 def moons() -> Callable[[], None]:
     plan, _ = build(read_recipe("moons-cll"))
     keep_freed_memory()  # as the command line does
-    return Stack([Training(plan, RunDirectory(tempfile.mkdtemp()), Hardware("cpu").launch())]).advance
+    return Stack([Training(plan, Run(tempfile.mkdtemp()), Hardware("cpu").launch())]).advance
 
 
 def image() -> Callable[[], None]:

@@ -8,13 +8,12 @@ one thread, two trainings at a time. Writes results/speedrun.json.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 from lipcert.environment import environment
 from lipcert.recipes import read_recipe
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 from lipcert.sweeps import LocalCrew, Trial, complete
 from results import read_table, write_table
 
@@ -63,12 +62,11 @@ def trial(path: Path, recipe: str, budget: str | None, *settings: str) -> Trial:
     return Trial(path, read_recipe(recipe, budget, [*PROVED, *settings]))
 
 
-def found(run: RunDirectory) -> list[str]:
+def found(run: Run) -> list[str]:
     """Clean, CRA at 36, 72, 108/255, K_f."""
-    certificate = json.loads(run.certificate.read_text())
-    split = certificate["splits"]["val"]
-    values = [split["clean"]["value"], *(entry["value"] for entry in split["certified"][:3])]
-    return [*(f"{100 * value:.1f}" for value in values), f"{certificate['k_f']:.1f}"]
+    statement = run.statement()
+    values = [row.value for row in statement.splits["val"].rows[:4]]
+    return [*(f"{100 * value:.1f}" for value in values), f"{statement.k_f:.1f}"]
 
 
 def row_trial(kind: str, epochs: int, seed: int) -> Trial:
@@ -94,9 +92,9 @@ def rows() -> None:
         print(*row, sep="  ")
 
 
-def seconds(run: RunDirectory) -> str:
+def seconds(run: Run) -> str:
     """Of training, by the clock."""
-    return f"{json.loads(run.certificate.read_text())['seconds']:.0f}"
+    return f"{run.statement().seconds:.0f}"
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from lipcert.data import Dataset
 from lipcert.data.augmentation import Augmentation
 from lipcert.losses import CLL, CrossEntropy, GloRo
 from lipcert.models import create
-from lipcert.train import Hardware, Plan, RunDirectory
+from lipcert.runs import Run
+from lipcert.train import Hardware, Plan
 from lipcert.train.optimizers import MakeOptimizer, adam
 from lipcert.train.state import Training
 from lipcert.train.step import Single
@@ -77,7 +78,7 @@ def ready(name: str, work: str, optimizer: MakeOptimizer = adam, turns: int = 3)
         seed=0,
         augmentation=augment,
     )
-    return Training(plan, RunDirectory(tempfile.mkdtemp()), Hardware("cpu").launch())
+    return Training(plan, Run(tempfile.mkdtemp()), Hardware("cpu").launch())
 
 
 def training(name: str, work: str, optimizer: MakeOptimizer = adam, turns: int = 3) -> Single:

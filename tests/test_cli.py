@@ -14,11 +14,11 @@ import pytest
 import torch
 import typer
 
+from lipcert.certificates.loading import load
 from lipcert.cli import app
 from lipcert.commands.support import completion
 from lipcert.commands.work import doctor, listing
 from lipcert.data.fetch import ARCHIVES
-from lipcert.models import load
 from lipcert.models.trained import trained_models
 from lipcert.paper import REPRODUCTIONS
 from lipcert.recipes import packaged_recipes

@@ -19,8 +19,8 @@ from lipcert.commands.work.reproduce import carry_out
 from lipcert.data.examples import write_cifar10, write_cifar100, write_tiny_imagenet
 from lipcert.errors import InputError, LipcertError
 from lipcert.paper import REPRODUCTIONS
+from lipcert.runs import Run
 from lipcert.sweeps import LocalCrew
-from lipcert.train import RunDirectory
 
 TABLES = ("table-tiny-imagenet", "table-cifar10", "table-cifar100")
 QUICK = ("moons-demo", "table-epsilon-slack", "fig-convergence")
@@ -112,8 +112,8 @@ def test_ctrl_c_stops_the_trainings_and_the_same_command_goes_on(tmp_path: Path)
         str(tmp_path / "out"),
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    runs = [RunDirectory(tmp_path / "out" / f"moons-{loss}-seed1") for loss in ("cll", "gloro")]
-    while not all(run.read_metrics() for run in runs) and process.poll() is None:
+    runs = [Run(tmp_path / "out" / f"moons-{loss}-seed1") for loss in ("cll", "gloro")]
+    while not all(run.metrics() for run in runs) and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
@@ -122,9 +122,9 @@ def test_ctrl_c_stops_the_trainings_and_the_same_command_goes_on(tmp_path: Path)
     assert "Traceback" not in said
     assert all(run.checkpoint.exists() for run in runs)
     time.sleep(0.5)
-    sizes = [run.metrics.stat().st_size for run in runs]
+    sizes = [run.metrics_file.stat().st_size for run in runs]
     time.sleep(1.0)
-    assert [run.metrics.stat().st_size for run in runs] == sizes  # nothing trains on in the background
+    assert [run.metrics_file.stat().st_size for run in runs] == sizes  # nothing trains on in the background
 
 
 def test_a_failing_training_is_reported(tmp_path: Path) -> None:

@@ -11,18 +11,18 @@ from torch import nn
 
 from lipcert import InputError
 from lipcert.bounds.witness import quotients, search
+from lipcert.certificates.loading import load
 from lipcert.errors import LipcertError
-from lipcert.models import load
 from lipcert.recipes import execute, read_recipe
 from lipcert.recipes import tightness as tightness_module
 from lipcert.recipes.tightness import measure
+from lipcert.runs import Run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     path = tmp_path_factory.mktemp("tightness") / "run"
-    execute(read_recipe("moons-cll", budget="smoke"), path)
-    return path
+    return execute(read_recipe("moons-cll", budget="smoke"), path)
 
 
 def test_a_linear_classifier_is_witnessed_exactly() -> None:
@@ -58,23 +58,23 @@ def test_the_model_is_left_as_it_was() -> None:
     assert model.weight.grad is None
 
 
-def test_the_saved_witness_is_a_witness(run: Path) -> None:
+def test_the_saved_witness_is_a_witness(run: Run) -> None:
     found = measure(run, "smoke")
-    assert 0 < found["lower"] <= found["upper"]
-    saved = json.loads((run / "tightness.json").read_text())
+    assert 0 < found.lower <= found.upper
+    saved = json.loads(run.tightness_file.read_text())
     x1, x2 = (torch.tensor(saved["witness"][k], dtype=torch.float64)[None] for k in ("x1", "x2"))
-    f1, f2 = (load(run).double()(x)[0].detach() for x in (x1, x2))
+    f1, f2 = (load(run.path).double()(x)[0].detach() for x in (x1, x2))
     i, j = saved["witness"]["i"], saved["witness"]["j"]
     slope = float(((f1[j] - f1[i]) - (f2[j] - f2[i])).abs() / (x1 - x2).norm())
     assert slope == pytest.approx(saved["lower"], rel=1e-12)
 
 
-def test_an_interrupted_search_goes_on(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_search_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(tightness_module.BUDGETS, "smoke", tightness_module.Budget(40, 3, 1e-2))
     monkeypatch.setattr(tightness_module, "_PAIRS_AT_ONCE", 8)
-    (run / "tightness.json").unlink(missing_ok=True)
+    run.tightness_file.unlink(missing_ok=True)
     whole = measure(run, "smoke")
-    (run / "tightness.json").unlink()
+    run.tightness_file.unlink()
     real, calls = tightness_module.search, []
 
     def interrupted(*args, **kwargs):
@@ -86,13 +86,13 @@ def test_an_interrupted_search_goes_on(run: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tightness_module, "search", interrupted)
     with pytest.raises(KeyboardInterrupt):
         measure(run, "smoke")
-    assert json.loads((run / "tightness.json").read_text())["batches"] == 2
+    assert json.loads(run.tightness_file.read_text())["batches"] == 2
     assert measure(run, "smoke") == whole
     assert len(calls) == 3 + 3  # the two finished batches are not repeated
 
 
-def test_a_witness_above_the_proof_is_an_error(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (run / "tightness.json").unlink(missing_ok=True)
+def test_a_witness_above_the_proof_is_an_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.tightness_file.unlink(missing_ok=True)
 
     class TooLow:
         k_f = 1e-6
@@ -102,12 +102,12 @@ def test_a_witness_above_the_proof_is_an_error(run: Path, monkeypatch: pytest.Mo
         measure(run, "smoke")
 
 
-def test_bad_input_is_named(run: Path, tmp_path: Path) -> None:
+def test_bad_input_is_named(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--budget"):
         measure(run, "huge")
     with pytest.raises(InputError, match="run directory"):
-        measure(tmp_path, "smoke")
-    (run / "tightness.json").write_text("{")
+        measure(Run(tmp_path), "smoke")
+    run.tightness_file.write_text("{")
     with pytest.raises(InputError, match="cut short"):
         measure(run, "smoke")
-    (run / "tightness.json").unlink()
+    run.tightness_file.unlink()

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from lipcert import InputError
 from lipcert.certificates.certificate import Certifier, certifier
+from lipcert.certificates.loading import load
 from lipcert.certificates.statement import claimed, read_certificate
 from lipcert.certificates.verification import Check
 from lipcert.commands.work.certify import certify_model, verify_file
-from lipcert.models import load
 from lipcert.models.files import read_card, save
 from lipcert.recipes import execute, read_recipe
 

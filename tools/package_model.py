@@ -13,42 +13,43 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lipcert.atomic import write_json
-from lipcert.certificates.statement import read_certificate
+from lipcert.certificates.loading import load
+from lipcert.certificates.statement import write_certificate
 from lipcert.commands.work.certify import certify_model
-from lipcert.models import load, save
+from lipcert.models import save
 from lipcert.models.files import model_file, read_card, round_to_16_bits
 from lipcert.recipes.reading import read_recipe
 from lipcert.recipes.tightness import measure
 from lipcert.report.model_card import model_card
+from lipcert.runs import Run
 
 WEIGHTS = Path(__file__).parents[1] / "src" / "lipcert" / "models" / "weights"
 
 
-def package(run: Path, home: Path) -> None:
+def package(run: Run, home: Path) -> None:
     """Round, prove, certify, and only then replace what the package holds."""
-    recipe = read_recipe(str(run / "recipe.yaml"))
-    model = load(run)
+    recipe = read_recipe(str(run.recipe))
+    model = load(run.path)
     round_to_16_bits(model)
     with TemporaryDirectory() as folder:
-        made = Path(folder)
-        shutil.copy(run / "recipe.yaml", made)
-        save(model, read_card(model_file(run)), made / "model.safetensors")
+        made = Run(folder)
+        shutil.copy(run.recipe, made.recipe)
+        save(model, read_card(model_file(run.path)), made.model)
         certify = recipe.certify
         findings = certify_model(
-            str(made), None, certify.splits[-1], None, certify.rounding, certify.effort, certify.local
+            str(made.path), None, certify.splits[-1], None, certify.rounding, certify.effort, certify.local
         )
-        seconds = read_certificate(run / "certificate.json").seconds
-        write_json(made / "certificate.json", findings.model_copy(update={"seconds": seconds}).to_json())
+        seconds = run.statement().seconds
+        write_certificate(made.certificate, findings.model_copy(update={"seconds": seconds}))
         # Of the rounded weights; an earlier search of the very same ones is kept.
-        if run == home and (run / "tightness.json").is_file():
-            shutil.copy(run / "tightness.json", made)
+        if run.path == home and run.tightness_file.is_file():
+            shutil.copy(run.tightness_file, made.tightness_file)
         measure(made, "cpu", quiet=False)
-        (made / "model-card.md").write_text(model_card(made, home.name))
+        (made.path / "model-card.md").write_text(model_card(made.path, home.name))
         home.mkdir(parents=True, exist_ok=True)
-        for file in made.iterdir():
+        for file in made.path.iterdir():
             shutil.copy(file, home)
 
 
 if __name__ == "__main__":
-    package(Path(sys.argv[1]), WEIGHTS / sys.argv[2])
+    package(Run(sys.argv[1]), WEIGHTS / sys.argv[2])

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
         certifier,
         certify,
     )
+    from lipcert.certificates.loading import load
     from lipcert.errors import DisagreementError, InputError, LipcertError, StaleBoundError
     from lipcert.estimator import CertifiedClassifier
-    from lipcert.models.files import load
     from lipcert.types import PairLip
 
 _HOME = {
@@ -35,7 +35,7 @@ _HOME = {
     "certified_accuracy": "lipcert.certificates.certificate",
     "certifier": "lipcert.certificates.certificate",
     "certify": "lipcert.certificates.certificate",
-    "load": "lipcert.models.files",
+    "load": "lipcert.certificates.loading",
     "DisagreementError": "lipcert.errors",
     "InputError": "lipcert.errors",
     "LipcertError": "lipcert.errors",

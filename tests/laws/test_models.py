@@ -11,8 +11,9 @@ from torch import nn
 
 from lipcert import Bounded, InputError, certifier
 from lipcert.bounds.contract import rule_of
+from lipcert.certificates.loading import load
 from lipcert.losses import CLL
-from lipcert.models import MODELS, ModelCard, create, load, save
+from lipcert.models import MODELS, ModelCard, create, save
 
 every_model = pytest.mark.parametrize("name", list(MODELS))
 

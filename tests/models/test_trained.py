@@ -13,12 +13,13 @@ from torch import nn
 
 from lipcert.bounds import Bounded
 from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.loading import load
 from lipcert.certificates.statement import claimed, read_certificate
 from lipcert.commands.work.certify import verify_file
 from lipcert.errors import InputError
-from lipcert.models import ModelCard, create, load, save, trained
+from lipcert.models import ModelCard, create, save, trained
 from lipcert.models.files import model_file, read_card, round_to_16_bits
-from lipcert.models.trained import model_place, read_statement, trained_models
+from lipcert.models.trained import model_place, trained_models
 from lipcert.report.model_card import model_card
 
 
@@ -30,11 +31,9 @@ def test_a_packaged_model_is_the_one_of_its_certificate(name: str) -> None:
     assert logits.shape == (1, card.num_classes)
     # Its own proof may be the exact one, which takes minutes; this one is quick and never below it. The
     # certificate claims up to 2e-8 more than was proved.
-    stated = read_statement(model_place(name))
+    stated = read_certificate(model_place(name) / "certificate.json")
     estimate = float(Bounded(model, card.input_shape).converge().max())
-    assert (
-        estimate * (1 - 1e-5) <= stated["k_f"] <= Certifier(model, card.input_shape, "fast").k_f * (1 + 3e-8)
-    )
+    assert estimate * (1 - 1e-5) <= stated.k_f <= Certifier(model, card.input_shape, "fast").k_f * (1 + 3e-8)
 
 
 def test_a_packaged_certificate_is_proved_again() -> None:
@@ -54,7 +53,7 @@ def test_a_packaged_certificate_claims_more_than_any_machine_proves(name: str) -
 def test_every_packaged_model_says_where_it_comes_from(name: str) -> None:
     place = model_place(name)
     assert (place / "model-card.md").read_text() == model_card(place, name)
-    assert read_statement(place)["rounding"] == "float64"
+    assert read_certificate(place / "certificate.json").rounding == "float64"
     assert sum(p.stat().st_size for p in place.iterdir()) < 6e6
 
 
@@ -134,7 +133,7 @@ def test_weights_replaced_beside_a_certificate_are_refused(tmp_path: Path) -> No
         load(tmp_path / "run")
     assert any(check.holds is False for check in verify_file(str(tmp_path / "run"), None))
     (tmp_path / "run" / "certificate.json").write_text("{}")
-    with pytest.raises(InputError, match="cannot be read as a certificate"):
+    with pytest.raises(InputError, match="not a lipcert certificate"):
         load(tmp_path / "run")
 
 

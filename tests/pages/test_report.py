@@ -19,9 +19,9 @@ from lipcert.report.charts import radius_chart
 from lipcert.report.layers import TITLES
 from lipcert.report.page import write_report
 from lipcert.report.sources import Finished, find_sources, names_of
+from lipcert.runs import Run
 from lipcert.sweeps import LocalCrew, complete, lay_out
 from lipcert.sweeps.findings import write_csv
-from lipcert.train import RunDirectory
 from tests.browser import chromium_page, overheard
 
 if TYPE_CHECKING:
@@ -158,9 +158,9 @@ def test_what_is_not_this_runs_result_is_labelled(place: Path, tmp_path: Path) -
 
 
 def test_radii_without_end_are_drawn(place: Path) -> None:
-    sure = Finished(RunDirectory(place / "cll"), "constant")
-    sure.samples["prediction"].copy_(sure.samples["label"])
-    sure.samples["radius"].fill_(math.inf)
+    sure = Finished(Run(place / "cll"), "constant")
+    sure.samples.prediction.copy_(sure.samples.label)
+    sure.samples.radius.fill_(math.inf)
     chart = radius_chart([sure])
     assert set(chart.lines[0].y) == {100.0}
     assert all(math.isfinite(x) for x in chart.lines[0].x)
@@ -188,9 +188,9 @@ def test_what_cannot_be_reported_is_named(place: Path, tmp_path: Path) -> None:
     found = json.loads((place / "cll" / "certificate.json").read_text())
     del found["splits"]["test"]["clean"]
     (half / "certificate.json").write_text(json.dumps(found))
-    assert "half/certificate.json: no splits.test.clean in it" in refused(half)
+    assert "half/certificate.json: not a lipcert certificate (splits.test.clean: missing)" in refused(half)
     (half / "certificate.json").write_text(json.dumps({**found, "splits": {}}))
-    assert "half/certificate.json: no splits in it" in refused(half)
+    assert "half/certificate.json: not a lipcert certificate (splits: " in refused(half)
     shutil.copy(place / "cll" / "certificate.json", half)
     (half / "tightness.json").write_text('{"lower": ')
     assert "half/tightness.json: cut short" in refused(half)

@@ -11,10 +11,10 @@ import torch
 from PIL import Image
 
 from lipcert.certificates.certificate import certifier
+from lipcert.certificates.loading import load
 from lipcert.certificates.predictions import predict_files
 from lipcert.data import load as load_data
 from lipcert.data.examples import write_folder
-from lipcert.models import load
 from lipcert.recipes import execute, read_recipe
 
 SMOKE = ("train.epochs=1", "model.width=0.125", "certify.tightness=null")

@@ -11,10 +11,11 @@ import torch
 import yaml
 
 from lipcert import InputError
+from lipcert.certificates.loading import load
 from lipcert.data.examples import write_cifar10
 from lipcert.errors import TrainingError
 from lipcert.losses import CLL
-from lipcert.models import ModelCard, load
+from lipcert.models import ModelCard
 from lipcert.recipes import execute, packaged_recipes, read_recipe
 from lipcert.recipes.signatures import checked_arguments
 

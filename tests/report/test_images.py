@@ -15,42 +15,41 @@ from lipcert.recipes import execute, packaged_recipes, read_recipe
 from lipcert.report.comparison import _paper, compare, splits_shown, write_comparison
 from lipcert.report.names import is_published_size
 from lipcert.report.run_figures import write_evaluation
-from lipcert.runs.samples import load_certificates
-from lipcert.train import RunDirectory
+from lipcert.runs import Run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     place = tmp_path_factory.mktemp("images")
     root = write_cifar10(place / "data")["root"]
     overrides = ["train.batch_size=32", f"data.root={root}", "train.balanced=true", "train.ema=0.9"]
     return execute(read_recipe("cifar10-4c3f-cll", "smoke", overrides), place / "run")
 
 
-def test_certificates_are_kept_sample_by_sample(run: RunDirectory) -> None:
-    found = load_certificates(run.certified, "test")
+def test_certificates_are_kept_sample_by_sample(run: Run) -> None:
+    found = run.samples("test")
     claimed = json.loads(run.certificate.read_text())["splits"]["test"]
-    right = found["prediction"] == found["label"]
+    right = found.correct
     assert int(right.sum()) == claimed["clean"]["count"]
     for row in claimed["certified"]:
-        assert int((right & (found["radius"] > row["radius"])).sum()) == row["count"]
+        assert int((right & (found.radius > row["radius"])).sum()) == row["count"]
     with pytest.raises(InputError, match="no certificates of the split train"):
-        load_certificates(run.certified, "train")
+        run.samples("train")
 
 
-def test_pictures_and_the_table_by_class(run: RunDirectory) -> None:
+def test_pictures_and_the_table_by_class(run: Run) -> None:
     written = {path.name: path for path in write_evaluation(run)}
     assert set(written) == {"curve.png", "classes.csv", "images.png"}
     assert all(path.stat().st_size > 100 for path in written.values())
     rows = list(csv.DictReader(written["classes.csv"].open()))
     assert [row["class"] for row in rows][:2] == ["airplane", "automobile"]
     assert sum(int(row["samples"]) for row in rows) == 20
-    found = load_certificates(run.certified, "test")
-    clean = 100 * float((found["prediction"] == found["label"]).double().mean())
+    found = run.samples("test")
+    clean = 100 * float((found.correct).double().mean())
     assert sum(float(row["clean"]) for row in rows) / 10 == pytest.approx(clean, abs=0.01)
 
 
-def test_a_report_has_the_papers_row_beside_ours(run: RunDirectory, tmp_path: Path) -> None:
+def test_a_report_has_the_papers_row_beside_ours(run: Run, tmp_path: Path) -> None:
     titles, cells = compare([run])
     assert titles[7:11] == ["clean", "CRA 36/255", "CRA 72/255", "CRA 108/255"]
     ours, paper = cells
@@ -100,16 +99,16 @@ def test_a_row_is_printed_at_its_own_radii_and_epsilon_only() -> None:
     assert not _paper(read_recipe("cifar10-4c3f-gloro", overrides=["loss.eps=0.5"]), recipe.certify.radii)
 
 
-def test_a_caption_names_the_split_that_is_shown(run: RunDirectory, tmp_path: Path) -> None:
+def test_a_caption_names_the_split_that_is_shown(run: Run, tmp_path: Path) -> None:
     moons = execute(read_recipe("moons-cll", "smoke"), tmp_path / "moons")
     assert splits_shown([run]) == "on the test split"
     assert splits_shown([moons]) == "on the val split"
     assert splits_shown([run, moons]) == "on the test and the val splits"
 
 
-def test_runs_that_cannot_be_compared_are_named(run: RunDirectory, tmp_path: Path) -> None:
+def test_runs_that_cannot_be_compared_are_named(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is the run finished"):
-        compare([RunDirectory(tmp_path)])
+        compare([Run(tmp_path)])
     moons = execute(read_recipe("moons-cll", "smoke"), tmp_path / "moons")
     with pytest.raises(InputError, match="other radii"):
         compare([run, moons])

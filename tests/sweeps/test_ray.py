@@ -46,7 +46,7 @@ def test_a_killed_worker_is_replaced_and_its_trial_goes_on(tmp_path: Path) -> No
     for (mine, _), theirs in zip(here.trials, (first, second), strict=True):
         one, other = load_file(mine.run.model), load_file(theirs.run.model)
         assert all(one[name].equal(other[name]) for name in one)  # bit for bit
-        assert len(theirs.run.read_metrics()) == 120
+        assert len(theirs.run.metrics()) == 120
 
 
 def test_without_ray_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ import pytest
 
 from lipcert.errors import InputError
 from lipcert.recipes import read_recipe
+from lipcert.runs import Run
 from lipcert.sweeps import LocalCrew, Trial, run_trials
 from lipcert.sweeps.trial import jobs_of
-from lipcert.train import RunDirectory
 
 
 def trial(folder: Path, *settings: str, recipe: str = "moons-cll") -> Trial:
@@ -94,14 +94,14 @@ def sweep_process(folder: Path, *flags: str) -> subprocess.Popen[str]:
     return subprocess.Popen([*command, *flags], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
 
-def runs_in(folder: Path) -> list[RunDirectory]:
-    return [RunDirectory(folder / f"train.batch_size={size}") for size in (100, 50)]
+def runs_in(folder: Path) -> list[Run]:
+    return [Run(folder / f"train.batch_size={size}") for size in (100, 50)]
 
 
-def resting(runs: list[RunDirectory]) -> bool:
-    sizes = [run.metrics.stat().st_size for run in runs]
+def resting(runs: list[Run]) -> bool:
+    sizes = [run.metrics_file.stat().st_size for run in runs]
     time.sleep(1.0)
-    return [run.metrics.stat().st_size for run in runs] == sizes
+    return [run.metrics_file.stat().st_size for run in runs] == sizes
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])

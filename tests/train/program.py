@@ -18,7 +18,8 @@ from lipcert.data import Dataset
 from lipcert.errors import InterruptedRunError
 from lipcert.losses import CLL
 from lipcert.nn import AOLConv2d, CPLConv2d, LLNLinear, MinMax, SandwichConv2d, SLLLinear, SOCConv2d
-from lipcert.train import Hardware, Plan, RunDirectory
+from lipcert.runs import Run
+from lipcert.train import Hardware, Plan
 from lipcert.train.hardware import is_first_process, shard_of
 from lipcert.train.loop import fit
 from lipcert.train.optimizers import adam, muon
@@ -65,7 +66,7 @@ def plan(model: str = "plain", optimizer: str = "adam") -> Plan:
 def main(output: str, devices: str, *options: str) -> None:
     chosen = dict(option.split("=") for option in options)
     torch.set_num_threads(1)
-    run, it = RunDirectory(output), plan(chosen.get("model", "plain"), chosen.get("optimizer", "adam"))
+    run, it = Run(output), plan(chosen.get("model", "plain"), chosen.get("optimizer", "adam"))
     if is_first_process():
         run.start({}, resume=True, overwrite=False)
     fabric = Hardware("cpu", devices, strategy="ddp").launch()

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from lipcert import InputError
-from lipcert.models import ModelCard, create, load, save
+from lipcert.certificates.loading import load
+from lipcert.models import ModelCard, create, save
 from lipcert.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -17,7 +18,9 @@ from lipcert.data import Dataset
 from lipcert.data.augmentation import Augmentation
 from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import CLL, CrossEntropy
-from lipcert.train import Plan, RunDirectory, fit
+from lipcert.runs import Run
+from lipcert.runs.metrics import Metrics
+from lipcert.train import Plan, fit
 from lipcert.train.checkpoint import load_checkpoint
 from lipcert.train.optimizers import adam
 from lipcert.train.schedules import MultiStep, Polynomial
@@ -44,8 +47,8 @@ def plan(**changes) -> Plan:
     return Plan(**{**settings, **changes})
 
 
-def start(path: Path) -> RunDirectory:
-    run = RunDirectory(path)
+def start(path: Path) -> Run:
+    run = Run(path)
     run.start({"name": "test"}, resume=True, overwrite=False)
     return run
 
@@ -69,14 +72,14 @@ def weights(p: Plan) -> list[Tensor]:
 def test_metrics_and_tensorboard_are_written(tmp_path: Path) -> None:
     run = start(tmp_path / "run")
     fit(plan(), run)
-    metrics = run.read_metrics()
-    assert [m["epoch"] for m in metrics] == [1, 2, 3, 4, 5, 6]
-    assert [m["step"] for m in metrics] == [4, 8, 12, 16, 20, 24]
-    assert all(0 <= m["accuracy"] <= 1 and m["k_f"] > 0 for m in metrics)
-    assert ["val_cra_estimate" in m for m in metrics] == [False, True] * 3
-    assert metrics[0]["optimizer.lr"] == 1e-2
-    assert metrics[-1]["optimizer.lr"] == pytest.approx(1e-3)
-    assert metrics[-1]["loss.slack"] == 1e-3
+    metrics = run.metrics()
+    assert [m.epoch for m in metrics] == [1, 2, 3, 4, 5, 6]
+    assert [m.step for m in metrics] == [4, 8, 12, 16, 20, 24]
+    assert all(0 <= m.accuracy <= 1 and m.k_f > 0 for m in metrics)
+    assert [m.validation is not None for m in metrics] == [False, True] * 3
+    assert metrics[0].scheduled["optimizer.lr"] == 1e-2
+    assert metrics[-1].scheduled["optimizer.lr"] == pytest.approx(1e-3)
+    assert metrics[-1].scheduled["loss.slack"] == 1e-3
     assert list(run.tensorboard.glob("events*"))
 
 
@@ -111,9 +114,7 @@ def test_a_run_interrupted_at_any_step_ends_in_the_same_weights(
     fit(resumed, run)
     for a, b in zip(weights(whole), weights(resumed), strict=True):
         assert torch.equal(a, b)
-    without_time = [
-        [{k: v for k, v in m.items() if k != "seconds"} for m in r.read_metrics()] for r in (reference, run)
-    ]
+    without_time = [[dataclasses.replace(m, seconds=0.0) for m in r.metrics()] for r in (reference, run)]
     assert without_time[0] == without_time[1]
 
 
@@ -149,10 +150,11 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
 
 def test_a_torn_line_of_metrics_is_dropped(tmp_path: Path) -> None:
     run = start(tmp_path / "run")
-    run.metrics.write_text('{"step": 4}\n{"step": 8}\n{"step": 12}\n{"st')
-    assert len(run.read_metrics()) == 3
+    lines = [Metrics(step // 4, step, 0.5, 0.9, 2.0, 1.0).line for step in (4, 8, 12)]
+    run.metrics_file.write_text("".join(lines) + '{"st')
+    assert len(run.metrics()) == 3
     run.rewind_metrics(8)
-    assert [json.loads(line)["step"] for line in run.metrics.read_text().splitlines()] == [4, 8]
+    assert [json.loads(line)["step"] for line in run.metrics_file.read_text().splitlines()] == [4, 8]
 
 
 def test_float64_trains_in_float64(tmp_path: Path) -> None:

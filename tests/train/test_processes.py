@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from lipcert.certificates.certificate import Certifier
 from lipcert.certificates.verification import certify_data
-from lipcert.train import RunDirectory
+from lipcert.runs import Run
 from lipcert.train.hardware import is_first_process, started
 from tests.train.program import plan
 
@@ -59,10 +59,10 @@ def test_two_processes_train_what_one_trains(launcher: str, alone: Path, tmp_pat
     first, second = state(path, 0), state(path, 1)
     assert all(torch.equal(first[name], second[name]) for name in first)
     # Counts over uneven parts are exact.
-    for one, two in zip(RunDirectory(alone).read_metrics(), RunDirectory(path).read_metrics(), strict=True):
-        assert two["loss"] == pytest.approx(one["loss"], rel=1e-9)
+    for one, two in zip(Run(alone).metrics(), Run(path).metrics(), strict=True):
+        assert two.loss == pytest.approx(one.loss, rel=1e-9)
         for count in ("accuracy", "val_accuracy", "val_cra_estimate"):
-            assert two[count] == one[count]
+            assert two.numbers[count] == one.numbers[count]
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_a_run_resumes_on_another_number_of_devices(
     run(sys.executable, PROGRAM, str(path), before, "stop=13", fails=True)
     run(sys.executable, PROGRAM, str(path), after)
     agree(alone, path)
-    assert [m["step"] for m in RunDirectory(path).read_metrics()] == [10, 20]
+    assert [m.step for m in Run(path).metrics()] == [10, 20]
 
 
 @pytest.mark.slow

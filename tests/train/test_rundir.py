@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from lipcert.errors import InputError
-from lipcert.train import RunDirectory
+from lipcert.runs import Run
 
 
 def test_a_claim_is_words_and_may_change(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path / "run")
+    run = Run(tmp_path / "run")
     run.start({"claim": "61 %", "seed": 1}, resume=False, overwrite=False)
     run.check({"claim": "60 %", "seed": 1}, resume=True, overwrite=False)
     run.certificate.write_text("{}")

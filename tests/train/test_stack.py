@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import shutil
@@ -24,7 +25,8 @@ from lipcert.data.augmentation import Augmentation
 from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import AOL, CLL, LOSSES, CrossEntropy, GloRo, Loss
 from lipcert.nn import MinMax, ShiftMix
-from lipcert.train import Hardware, Plan, RunDirectory, fit, fit_stack
+from lipcert.runs import Run
+from lipcert.train import Hardware, Plan, fit, fit_stack
 from lipcert.train.checkpoint import load_checkpoint
 from lipcert.train.optimizers import adam, sgd
 from lipcert.train.schedules import MultiStep, Polynomial
@@ -75,13 +77,13 @@ def mixed(**changes: Any) -> list[Plan]:
     return [plan(seed, loss, **changes) for seed, loss in enumerate(losses)]
 
 
-def start(path: Path) -> RunDirectory:
-    run = RunDirectory(path)
+def start(path: Path) -> Run:
+    run = Run(path)
     run.start({"name": "test"}, resume=True, overwrite=False)
     return run
 
 
-def directories(path: Path, count: int) -> list[RunDirectory]:
+def directories(path: Path, count: int) -> list[Run]:
     return [start(path / str(i)) for i in range(count)]
 
 
@@ -150,13 +152,10 @@ def test_each_model_does_what_it_does_alone(setting: str, tmp_path: Path) -> Non
     else:
         assert same(one, other)
     metrics = [
-        [
-            {k: v for k, v in line.items() if k != "seconds"}
-            for line in RunDirectory(tmp_path / way / "1").read_metrics()
-        ]
+        [dataclasses.replace(line, seconds=0.0) for line in Run(tmp_path / way / "1").metrics()]
         for way in ("alone", "together")
     ]
-    assert [line["val_accuracy"] for line in metrics[0] if line["epoch"] % 2 == 0]
+    assert all(line.validation for line in metrics[0] if line.epoch % 2 == 0)
     if setting != "a learned slope":
         assert metrics[0] == metrics[1]
 
@@ -252,7 +251,7 @@ def test_those_that_are_behind_catch_up(tmp_path: Path, monkeypatch: pytest.Monk
     shutil.copy(earlier / "1/checkpoints/last.ckpt", later / "1/checkpoints/last.ckpt")
     shutil.rmtree(later / "2")
     assert same(together(later, mixed()), expected)
-    assert [line["epoch"] for line in RunDirectory(later / "2").read_metrics()] == [1, 2, 3, 4, 5, 6]
+    assert [line.epoch for line in Run(later / "2").metrics()] == [1, 2, 3, 4, 5, 6]
 
 
 def test_one_that_fails_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

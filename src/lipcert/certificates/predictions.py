@@ -15,11 +15,12 @@ from rich.progress import track
 from torch import Tensor
 
 from lipcert.certificates.certificate import Certifier, certifier
+from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.progress import proving
+from lipcert.certificates.statement import find_certificate
 from lipcert.data.image_cache import SUFFIXES, Form, read_image
 from lipcert.errors import InputError
 from lipcert.models import ModelCard
-from lipcert.models import load as load_model
 from lipcert.models.files import model_file, read_card
 from lipcert.models.trained import model_place
 
@@ -122,15 +123,11 @@ def _files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
 
 
 def sharpness(source: str) -> float:
-    """K_hf/K_f: by how much the loss of a run multiplies its logits; 1 for a model file alone."""
-    file = model_place(source) / "certificate.json"
-    if not file.is_file():
+    """Return K_hf/K_f, by which the loss of a run multiplies its logits; 1 for a model without a recipe."""
+    statement = find_certificate(model_place(source))
+    if statement is None or statement.k_hf is None or statement.k_f == 0:
         return 1.0
-    try:
-        statement = json.loads(file.read_text())
-        return float(statement["k_hf"] / statement["k_f"]) if statement["k_f"] else 1.0
-    except (ValueError, KeyError, TypeError):
-        raise InputError(f"{file}: cannot be read as a certificate") from None
+    return statement.k_hf / statement.k_f
 
 
 def as_json(predictions: Sequence[Prediction]) -> str:

@@ -1,27 +1,27 @@
-"""What a certificate.json says, as typed data; and how strictly such a file is read.
-
-A file that says anything more, anything twice, or anything of another kind is refused in one line.
-"""
+"""What a certificate.json says, as typed data. This is the only reader and writer of such files."""
 
 from __future__ import annotations
 
-import json
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import Field, JsonValue, model_validator
 
+from lipcert.atomic import write_json
 from lipcert.bounds.proof import Effort
 from lipcert.certificates.certificate import Rounding
+from lipcert.certificates.strict_files import Strict, read_json, validated
 from lipcert.data.base import Split
 from lipcert.errors import InputError
 
 FORMAT = 2
 
-# No certificate is longer: ten thousand layers take three megabytes.
-_LONGEST = 1 << 24  # bytes
+# The name of the file in a run directory.
+CERTIFICATE = "certificate.json"
+
+_WHAT = "a lipcert certificate"
 
 _MOST = 1 << 53  # samples: beyond, a float does not hold their number
 
@@ -34,13 +34,7 @@ Constant = Annotated[float, Field(ge=0)]  # from above
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class _Strict(BaseModel):
-    """No other keys, no conversions (true is not 1), no NaN and no infinity."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-class Environment(_Strict):
+class Environment(Strict):
     """Where the certificate was made: a note, not a claim."""
 
     lipcert: str
@@ -50,7 +44,7 @@ class Environment(_Strict):
     machine: str
 
 
-class Architecture(_Strict):
+class Architecture(Strict):
     """The model card of the file with the weights."""
 
     name: str
@@ -60,7 +54,7 @@ class Architecture(_Strict):
     classes: list[str]
 
 
-class Pairs(_Strict):
+class Pairs(Strict):
     """The constants K_ij of all pairs of classes, in three numbers."""
 
     smallest: Constant
@@ -68,7 +62,7 @@ class Pairs(_Strict):
     largest: Constant
 
 
-class Layer(_Strict):
+class Layer(Strict):
     """One layer and its constant; the seconds of its proof are a note."""
 
     name: str
@@ -80,7 +74,7 @@ class Layer(_Strict):
     seconds: float
 
 
-class Accuracy(_Strict):
+class Accuracy(Strict):
     """How many samples are correct and certified at a radius."""
 
     radius: float = Field(ge=0)
@@ -89,7 +83,7 @@ class Accuracy(_Strict):
     interval: list[float] = Field(min_length=2, max_length=2)
 
 
-class SplitAccuracies(_Strict):
+class SplitAccuracies(Strict):
     """One split of the data: its hash, its clean accuracy, and the certified ones."""
 
     sha256: Hash
@@ -103,7 +97,7 @@ class SplitAccuracies(_Strict):
         return [self.clean, *self.certified]
 
 
-class LossNumbers(_Strict):
+class LossNumbers(Strict):
     """The loss at the end of training; null for a number that it does not have."""
 
     name: str
@@ -111,7 +105,7 @@ class LossNumbers(_Strict):
     slack: float | None
 
 
-class Statement(_Strict):
+class Statement(Strict):
     """Everything a certificate.json says. What a recipe is needed for may be absent, all of it."""
 
     format: int = Field(ge=FORMAT, le=FORMAT)
@@ -145,6 +139,18 @@ class Statement(_Strict):
         return {key: value for key, value in self.model_dump(mode="json").items() if value is not None}
 
 
+class TrainedStatement(Statement):
+    """The certificate of a training: what a recipe is needed for is there."""
+
+    recipe: str
+    seed: int
+    loss: LossNumbers
+    k_hf: Constant
+
+
+AnyStatement = TypeVar("AnyStatement", bound=Statement)
+
+
 def claimed(name: str, proved: float) -> float:
     """Return what is claimed for a proved constant: nine digits, above every machine's proof.
 
@@ -163,74 +169,30 @@ def claimed(name: str, proved: float) -> float:
 
 
 def read_certificate(path: Path) -> Statement:
-    """The certificate in a file, every key and every type checked."""
-    tree = read_json(path)
+    """Return the certificate in a file, every key and every type checked."""
+    return _read(path, Statement)
+
+
+def read_trained_certificate(path: Path) -> TrainedStatement:
+    """Return the certificate in a file; one that tells nothing of a training is refused."""
+    return _read(path, TrainedStatement)
+
+
+def find_certificate(place: Path) -> Statement | None:
+    """Return the certificate in a directory, None if it has none."""
+    path = place / CERTIFICATE
+    return read_certificate(path) if path.is_file() else None
+
+
+def write_certificate(path: Path, statement: Statement) -> None:
+    """Write a certificate, all or nothing."""
+    write_json(path, statement.to_json())
+
+
+def _read(path: Path, kind: type[AnyStatement]) -> AnyStatement:
+    tree = read_json(path, _WHAT)
     if tree.get("format") == 1:
         raise InputError(
-            f"{path}: of format 1, expected {FORMAT}; `lipcert certify` writes a new certificate"
+            f"{path}: of format 1, expected {FORMAT}; remove it, then `lipcert certify` writes a new one"
         )
-    try:
-        return Statement.model_validate(tree)
-    except ValidationError as error:
-        raise InputError(f"{path}: not a lipcert certificate ({_complaint(error)})") from None
-    except RecursionError:
-        raise InputError(f"{path}: not a lipcert certificate (nested too deeply)") from None
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; no key twice, no NaN, no infinity, no absurd size or nesting."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(_LONGEST + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    if len(content) > _LONGEST:
-        raise InputError(f"{path}: longer than {_LONGEST >> 20} MB, which no certificate is")
-    try:
-        tree = json.loads(
-            content.decode(), object_pairs_hook=_without_twins, parse_constant=_finite, parse_float=_finite
-        )
-    except _AmbiguousError as error:
-        raise InputError(f"{path}: {error}") from None
-    except ValueError:
-        raise InputError(f"{path}: cut short, or not JSON") from None
-    except RecursionError:
-        raise InputError(f"{path}: nested too deeply") from None
-    if not isinstance(tree, dict):
-        raise InputError(f"{path}: not a lipcert certificate")
-    return tree
-
-
-class _AmbiguousError(Exception):
-    """JSON that readers may disagree about."""
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _AmbiguousError(f"the key {shown(key)} occurs twice")
-        found[key] = value
-    return found
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise _AmbiguousError(f"expected finite numbers, got {shown(text)}")
-    return value
-
-
-def _complaint(error: ValidationError) -> str:
-    """The key and what is wrong with it, of the first complaint."""
-    first = error.errors(include_url=False)[0]
-    key = shown(".".join(map(str, first["loc"])))
-    known = {"extra_forbidden": "unknown key", "missing": "missing"}
-    message = known.get(first["type"], str(first["msg"]).removeprefix("Value error, "))
-    return f"{key}: {message[0].lower()}{message[1:]}" if key else message
-
-
-def shown(text: str, most: int = 60) -> str:
-    """Text from a file, safe to print: one line without control characters, `most` characters long."""
-    plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: most + 1])
-    return plain if len(plain) <= most else f"{plain[:most]}..."
+    return validated(path, tree, kind, _WHAT)

@@ -39,8 +39,8 @@ from lipcert.certificates.statement import (
     SplitAccuracies,
     Statement,
     claimed,
-    shown,
 )
+from lipcert.certificates.strict_files import shown
 from lipcert.data import Dataset
 from lipcert.data.base import Split
 from lipcert.environment import environment

@@ -37,12 +37,12 @@ def certify(
 
     Example: lipcert certify runs/moons-cll --radii 0.05,0.1,0.15
     """
-    from lipcert.atomic import write_json
+    from lipcert.certificates.statement import write_certificate
     from lipcert.commands.work.certify import certify_model
     from lipcert.report.table import certificate_table
 
     findings = certify_model(model, data, split, radii, rounding, effort, local)
     show(certificate_table(findings))
-    write_json(output, findings.to_json())
+    write_certificate(output, findings)
     print(f"certificate: {output}")
     print(f"next: lipcert verify {output} {model}")

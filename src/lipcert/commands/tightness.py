@@ -25,10 +25,11 @@ def tightness(
     Example: lipcert tightness runs/moons-cll --budget cpu
     """
     from lipcert.recipes.tightness import measure
+    from lipcert.runs import Run
 
-    found = measure(run, budget, quiet=not sys.stderr.isatty())
+    found = measure(Run(run), budget, quiet=not sys.stderr.isatty())
     print(
-        f"{found['lower']:.6g} (witnessed) ≤ K_f ≤ {found['upper']:.6g} (proved): "
-        f"tightness {100 * found['tightness']:.1f} %, {found['pairs']} pairs, {found['steps']} steps"
+        f"{found.lower:.6g} (witnessed) ≤ K_f ≤ {found.upper:.6g} (proved): "
+        f"tightness {100 * found.tightness:.1f} %, {found.pairs} pairs, {found.steps} steps"
     )
-    print(f"wrote {run / 'tightness.json'}")
+    print(f"wrote {Run(run).tightness_file}")

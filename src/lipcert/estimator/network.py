@@ -19,7 +19,8 @@ from lipcert.data import Dataset
 from lipcert.errors import InputError, InterruptedRunError
 from lipcert.losses import Loss
 from lipcert.models import create
-from lipcert.train import Plan, RunDirectory, fit
+from lipcert.runs import Run
+from lipcert.train import Plan, fit
 from lipcert.train.optimizers import adam
 from lipcert.train.schedules import OneCycle
 
@@ -82,7 +83,7 @@ def _train(plan: Plan, bar: bool) -> None:
     """In this process, wherever it was started; what the loop writes is thrown away."""
     fabric = Fabric(accelerator="cpu", devices=1, plugins=LightningEnvironment())
     with tempfile.TemporaryDirectory(prefix="lipcert-") as place:
-        run = RunDirectory(Path(place) / "CertifiedClassifier")
+        run = Run(Path(place) / "CertifiedClassifier")
         run.start({}, resume=False, overwrite=False)
         try:
             fit(plan, run, fabric, bar=bar)

@@ -8,17 +8,18 @@ from pathlib import Path
 import torch
 
 from lipcert.certificates.certificate import certifier
+from lipcert.certificates.loading import load
 from lipcert.certificates.predictions import image_form, sharpness
 from lipcert.certificates.progress import proving
 from lipcert.data import Dataset
 from lipcert.data.image_cache import Form
 from lipcert.errors import InputError, LipcertError
 from lipcert.explore.image_view import Judge
-from lipcert.models import ModelCard, load
+from lipcert.models import ModelCard
 from lipcert.models.files import model_file, read_card
 from lipcert.models.trained import model_place
 from lipcert.report.sources import Finished
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 
 # Without a MODEL.
 DEFAULT = "cifar10-4c3f-cll"
@@ -60,7 +61,7 @@ def _judge(source: str, card: ModelCard, form: Form) -> Judge:
 
 def _run_of(place: Path) -> Finished | None:
     """A run, or a packaged model, has a recipe."""
-    run = RunDirectory(place)
+    run = Run(place)
     return Finished(run, place.resolve().name) if run.recipe.is_file() else None
 
 

@@ -21,7 +21,8 @@ from lipcert.explore import markup
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.recipes.execution import build
 from lipcert.report.moons_figure import Picture, draw_outputs, draw_panel
-from lipcert.train import Hardware, RunDirectory
+from lipcert.runs import Run
+from lipcert.train import Hardware
 from lipcert.train.stacked.stack import Stack
 from lipcert.train.state import Training
 
@@ -89,7 +90,7 @@ def train(wish: Wish, wanted: Callable[[], bool] = lambda: True) -> Iterator[Fra
     """Frames from the first weights to the last; no more of them once it is not `wanted`."""
     plan, _ = build(wish.recipe(), _DATA)
     # A run directory that is nowhere: nothing is kept.
-    training = Training(plan, RunDirectory(os.devnull), _fabric())
+    training = Training(plan, Run(os.devnull), _fabric())
     steps = Stack([training])
     yield _frame(wish, training, 0.0)
     start = last = time.perf_counter()

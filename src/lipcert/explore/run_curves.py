@@ -24,9 +24,8 @@ def charts_of(run: Finished) -> list[Chart]:
 def _certified_chart(run: Finished) -> Chart:
     """From the certificate alone: at the radii that it names."""
     lines = []
-    for name, split in run.certificate["splits"].items():
-        found = [split["clean"], *split["certified"]]
-        lines.append(Line(name, [row["radius"] for row in found], [100 * row["value"] for row in found]))
+    for name, split in run.certificate.splits.items():
+        lines.append(Line(name, [row.radius for row in split.rows], [100 * row.value for row in split.rows]))
     return Chart("radius", "Certified accuracy against radius", "L2 radius", "certified [%]", lines)
 
 
@@ -39,5 +38,7 @@ def curves_html(run: Finished | None) -> str:
         f"{markup.drawing(partial(draw_chart, chart=chart), chart.title)}</figure>"
         for chart in charts_of(run)
     )
-    missing = "" if run.run.metrics.is_file() else markup.message("No metrics.jsonl: no curves of training.")
+    missing = (
+        "" if run.run.metrics_file.is_file() else markup.message("No metrics.jsonl: no curves of training.")
+    )
     return f'<div class="charts">{drawn}</div>{missing}'

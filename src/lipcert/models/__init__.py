@@ -1,6 +1,6 @@
 """Architectures, one family per file, and model files."""
 
 from lipcert.models.base import MODELS, create
-from lipcert.models.files import ModelCard, load, save
+from lipcert.models.files import ModelCard, save
 
-__all__ = ["MODELS", "ModelCard", "create", "load", "save"]
+__all__ = ["MODELS", "ModelCard", "create", "save"]

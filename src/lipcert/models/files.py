@@ -20,7 +20,7 @@ from torch import nn
 from lipcert.atomic import write_atomically
 from lipcert.errors import InputError
 from lipcert.models.base import MODELS, create
-from lipcert.models.trained import check_unchanged, model_place, trained_models
+from lipcert.models.trained import model_place, trained_models
 
 _FORMAT = 1
 _KEY = "lipcert"
@@ -59,21 +59,6 @@ def round_to_16_bits(model: nn.Module) -> None:
             if not bool(rounded.isfinite().all()):
                 raise InputError("16 bits: a weight is too large for them")
             tensor.copy_(rounded)
-
-
-def load(source: str | Path) -> nn.Module:
-    """The model of a run directory, a .safetensors file or the package, in evaluation mode.
-
-    Weights that are not those of the certificate beside them are refused.
-
-    Example:
-        >>> load("moons-cll")[0]
-        Linear(in_features=2, out_features=10, bias=True)
-    """
-    path = model_file(source)
-    model = read_model(path)
-    check_unchanged(path, model.state_dict())
-    return model
 
 
 def read_model(path: Path) -> nn.Module:

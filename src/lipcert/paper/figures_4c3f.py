@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -192,13 +191,13 @@ def by_epoch(trained: Trained) -> list[Row]:
     return [
         {
             "series": variant.series,
-            "x": float(metrics["epoch"]),
+            "x": float(metrics.epoch),
             "seed": trial.recipe.seed,
-            "val CRA (estimate)": metrics["val_cra_estimate"],
+            "val CRA (estimate)": metrics.validation.val_cra_estimate,
         }
         for variant, trial in trained.trials
-        for metrics in map(json.loads, trial.run.metrics.read_text().splitlines())
-        if "val_cra_estimate" in metrics
+        for metrics in trial.run.metrics()
+        if metrics.validation is not None
     ]
 
 

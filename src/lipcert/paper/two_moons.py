@@ -7,12 +7,12 @@ from pathlib import Path
 
 from lipcert.paper.definition import Draw, Reproduction, Trained, Variant
 from lipcert.report.moons_figure import moons_figure, slack_figure, soc_figure, teaser_figure
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 
 _WIDTHS = ("-0.2", "", "-0.4", "-0.5")
 
 
-def _first_seed(draw: Callable[[Sequence[RunDirectory], Path], list[Path]]) -> Draw:
+def _first_seed(draw: Callable[[Sequence[Run], Path], list[Path]]) -> Draw:
     """Boundaries are drawn of one seed."""
 
     def drawn(trained: Trained, base: Path) -> list[Path]:

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from lightning_fabric import Fabric
 
-from lipcert.atomic import write_json
 from lipcert.certificates.certificate import Certificate, Certifier
 from lipcert.certificates.progress import proving
 from lipcert.certificates.shards import Shard
@@ -23,8 +22,7 @@ from lipcert.errors import InputError, TrainingError
 from lipcert.models import ModelCard, save
 from lipcert.recipes.schema import Recipe, within
 from lipcert.recipes.tightness import measure
-from lipcert.runs.directory import RunDirectory
-from lipcert.runs.samples import save_certificates
+from lipcert.runs import Run
 from lipcert.train import Hardware, Plan, fit, fit_stack
 from lipcert.train.hardware import is_first_process, shard_of, started
 from lipcert.train.stacked.stack import check_stack
@@ -39,9 +37,9 @@ def execute(
     resume: bool = False,
     overwrite: bool = False,
     hardware: Hardware | None = None,
-) -> RunDirectory:
+) -> Run:
     """Train and certify; the directory holds everything that was found out."""
-    run = RunDirectory(output)
+    run = Run(output)
     with _threads(recipe.train.threads):
         plan, card = build(recipe)
         if is_first_process():
@@ -86,9 +84,9 @@ def execute_stack(
     resume: bool = False,
     overwrite: bool = False,
     hardware: Hardware | None = None,
-) -> list[RunDirectory]:
+) -> list[Run]:
     """Train recipes that `check_alike` accepts as one, certify each; the directories are as `execute`'s."""
-    runs = {RunDirectory(path): recipe for path, recipe in recipes.items()}
+    runs = {Run(path): recipe for path, recipe in recipes.items()}
     with _threads(next(iter(recipes.values())).train.threads):
         data: dict[str, Dataset] = {}
         built = {run: build(recipe, data) for run, recipe in runs.items()}
@@ -119,8 +117,8 @@ def _launch_alone(hardware: Hardware) -> Fabric:
 
 
 def _train_missing(
-    runs: Mapping[RunDirectory, Recipe],
-    built: Mapping[RunDirectory, tuple[Plan, ModelCard]],
+    runs: Mapping[Run, Recipe],
+    built: Mapping[Run, tuple[Plan, ModelCard]],
     fabric: Fabric,
 ) -> None:
     """Train and certify the runs that have no certificate yet."""
@@ -134,7 +132,7 @@ def _train_missing(
         fit_stack([built[run][0] for run in missing], missing, fabric, conclude)
 
 
-def _measure_all(runs: Mapping[RunDirectory, Recipe], fabric: Fabric) -> None:
+def _measure_all(runs: Mapping[Run, Recipe], fabric: Fabric) -> None:
     for run, recipe in runs.items():
         if run.certificate.exists():
             _measure_tightness(recipe, run, fabric)
@@ -167,25 +165,22 @@ def build(recipe: Recipe, data: dict[str, Dataset] | None = None) -> tuple[Plan,
     return plan, card
 
 
-def _conclude(
-    recipe: Recipe, plan: Plan, card: ModelCard, run: RunDirectory, seconds: float, fabric: Fabric
-) -> None:
+def _conclude(recipe: Recipe, plan: Plan, card: ModelCard, run: Run, seconds: float, fabric: Fabric) -> None:
     """Keep the trained model, and what is proved about it."""
     if fabric.is_global_zero:
         save(plan.model, card, run.model)
     prover, splits = _certify(recipe, plan, shard_of(fabric))
     if fabric.is_global_zero:
-        save_certificates(run.certified, splits)
         data, radii = recipe.data.model_dump(mode="json"), recipe.certify.radii
         training = recipe.stated_training()
         found = describe(plan.model, card, prover, data, splits, radii, training, round(seconds, 1))
-        write_json(run.certificate, found.to_json())
+        run.save_certificate(found, splits)
 
 
-def _measure_tightness(recipe: Recipe, run: RunDirectory, fabric: Fabric) -> None:
+def _measure_tightness(recipe: Recipe, run: Run, fabric: Fabric) -> None:
     """By the first process; the others are done, nobody waits for this."""
     if recipe.certify.tightness is not None and fabric.is_global_zero:
-        measure(run.path, recipe.certify.tightness, quiet=not sys.stderr.isatty())
+        measure(run, recipe.certify.tightness, quiet=not sys.stderr.isatty())
 
 
 def _certify(recipe: Recipe, plan: Plan, shard: Shard) -> tuple[Certifier, Splits]:

@@ -14,6 +14,7 @@ from torch import nn
 
 from lipcert.bounds.proof import Effort
 from lipcert.certificates.certificate import Rounding
+from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.local import balls_for
 from lipcert.certificates.verification import Training
 from lipcert.data.augmentation import Augmentation
@@ -21,7 +22,6 @@ from lipcert.data.base import DATASETS, Dataset, Split, load
 from lipcert.errors import InputError
 from lipcert.losses import LOSSES, Loss
 from lipcert.models import MODELS, ModelCard
-from lipcert.models.files import load as load_model
 from lipcert.models.files import start_from
 from lipcert.recipes.signatures import checked_arguments
 from lipcert.registry import Registry

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from rich.progress import track
 
-from lipcert.atomic import write_json
 from lipcert.bounds.witness import Witness, search
 from lipcert.certificates.certificate import certifier
+from lipcert.certificates.loading import load
 from lipcert.certificates.progress import proving
+from lipcert.certificates.statement import Environment
 from lipcert.environment import environment
 from lipcert.errors import InputError, LipcertError
 from lipcert.hashing import tensors_sha256
-from lipcert.models import load
 from lipcert.recipes.reading import read_recipe
+from lipcert.runs import Run
+from lipcert.runs.tightness import Pair, Tightness
 
 
 class Budget(NamedTuple):
@@ -34,58 +34,57 @@ BUDGETS = {"full": Budget(4000, 1000, 3e-4), "cpu": Budget(64, 200, 1e-2), "smok
 _PAIRS_AT_ONCE = 64
 
 
-def measure(run: Path, budget: str = "full", seed: int = 0, quiet: bool = True) -> dict[str, Any]:
+def measure(run: Run, budget: str = "full", seed: int = 0, quiet: bool = True) -> Tightness:
     """Search pair by pair from the training data; finished batches are kept in the run's tightness.json."""
     if budget not in BUDGETS:
         raise InputError(f"--budget: expected one of {', '.join(BUDGETS)}, got {budget!r}")
-    if not (run / "recipe.yaml").is_file():
-        raise InputError(f"{run}: tightness is searched from training data: give a run directory")
-    pairs, steps, lr = BUDGETS[budget]
-    recipe = read_recipe(str(run / "recipe.yaml"))
-    model, data = load(run), recipe.make_data("train")
+    if not run.recipe.is_file():
+        raise InputError(f"{run.path}: tightness is searched from training data: give a run directory")
+    recipe = read_recipe(str(run.recipe))
+    model, data = load(run.path), recipe.make_data("train")
     dtype = next(model.parameters()).dtype
     images = data.x.dtype == torch.uint8 or bool((data.x.min() >= 0) & (data.x.max() <= 1))
     limits = (0.0, 1.0) if images else None
     with proving():
         k_f = certifier(model, data.input_shape, recipe.certify.effort).k_f
-    found = _begin(run, budget, seed, tensors_sha256(model.state_dict()), k_f)
-    batches = range(0, pairs, _PAIRS_AT_ONCE)
-    for batch in track(batches[found["batches"] :], "tightness", transient=True, disable=quiet):
+    found = _begin(budget, seed, tensors_sha256(model.state_dict()), k_f)
+    earlier = run.tightness()
+    if earlier is not None and earlier.is_of(found):
+        found = earlier
+    batches = range(0, found.pairs, _PAIRS_AT_ONCE)
+    for batch in track(batches[found.batches :], "tightness", transient=True, disable=quiet):
         generator = torch.Generator().manual_seed(seed * 1_000_003 + batch)
-        index = torch.randint(len(data), (2, min(_PAIRS_AT_ONCE, pairs - batch)), generator=generator)
+        index = torch.randint(len(data), (2, min(_PAIRS_AT_ONCE, found.pairs - batch)), generator=generator)
         x1, x2 = (data.floats(i, dtype) for i in index)
-        _note(found, search(model, x1, x2, steps, lr, limits))
-        write_json(run / "tightness.json", found)
+        found = _noted(found, search(model, x1, x2, found.steps, found.lr, limits))
+        run.save_tightness(found)
     return found
 
 
-def _begin(run: Path, budget: str, seed: int, weights: str, upper: float) -> dict[str, Any]:
-    """Return what an interrupted search of the same weights found so far, or nothing yet."""
-    asked = {"budget": budget, **BUDGETS[budget]._asdict(), "seed": seed, "model_sha256": weights}
-    path = run / "tightness.json"
-    if path.is_file():
-        try:
-            earlier: dict[str, Any] = json.loads(path.read_text())
-        except ValueError:
-            raise InputError(f"{path}: cut short, or not JSON; remove it to search anew") from None
-        if asked.items() <= earlier.items():
-            return earlier
-    begun = {"batches": 0, "lower": 0.0, "upper": upper, "tightness": 0.0}
-    return {**asked, **begun, "environment": environment()}
+def _begin(budget: str, seed: int, weights: str, upper: float) -> Tightness:
+    """Return a search that has found nothing yet."""
+    pairs, steps, lr = BUDGETS[budget]
+    return Tightness(
+        budget=budget,
+        pairs=pairs,
+        steps=steps,
+        lr=lr,
+        seed=seed,
+        model_sha256=weights,
+        batches=0,
+        lower=0.0,
+        upper=upper,
+        tightness=0.0,
+        environment=Environment(**environment()),
+    )
 
 
-def _note(found: dict[str, Any], witness: Witness) -> None:
+def _noted(found: Tightness, witness: Witness) -> Tightness:
     """Keep the best witness; one above the proved constant would disprove it."""
-    if witness.lower > found["upper"]:
-        raise LipcertError(
-            f"a pair of points stretches by {witness.lower}, above the proved {found['upper']}"
-        )
-    found["batches"] += 1
-    if witness.lower > found["lower"]:
-        found["lower"], found["tightness"] = witness.lower, witness.lower / found["upper"]
-        found["witness"] = {
-            "x1": witness.x1.tolist(),
-            "x2": witness.x2.tolist(),
-            "i": witness.i,
-            "j": witness.j,
-        }
+    if witness.lower > found.upper:
+        raise LipcertError(f"a pair of points stretches by {witness.lower}, above the proved {found.upper}")
+    news: dict[str, Any] = {"batches": found.batches + 1}
+    if witness.lower > found.lower:
+        pair = Pair(x1=witness.x1.tolist(), x2=witness.x2.tolist(), i=witness.i, j=witness.j)
+        news |= {"lower": witness.lower, "tightness": witness.lower / found.upper, "witness": pair}
+    return found.model_copy(update=news)

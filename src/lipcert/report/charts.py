@@ -67,7 +67,7 @@ _CURVES = (
 
 def training_charts(runs: Sequence[Finished]) -> list[Chart]:
     """Chart the metrics epoch by epoch."""
-    metrics = {run.name: run.run.read_metrics() for run in runs}
+    metrics = {run.name: [m.numbers for m in run.run.metrics()] for run in runs}
     charts = []
     for key, file, title, up, factor, log in _CURVES:
         lines = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from lipcert.errors import InputError
 from lipcert.recipes import Recipe, packaged_recipes, read_recipe
 from lipcert.report.names import is_published_size, method_of, model_of
 from lipcert.report.published import published
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 from lipcert.runs.rows import fraction, shown_split, tightness_of
 
 # The radii of the paper's three columns.
@@ -45,7 +44,7 @@ class Line:
     seconds: float | None
 
 
-def compare(runs: Sequence[RunDirectory]) -> tuple[list[str], list[list[str]]]:
+def compare(runs: Sequence[Run]) -> tuple[list[str], list[list[str]]]:
     """Titles and cells: every run, and after it the paper's row if it has one."""
     lines: list[Line] = []
     radii: tuple[float, ...] = ()
@@ -63,15 +62,15 @@ def compare(runs: Sequence[RunDirectory]) -> tuple[list[str], list[list[str]]]:
     return titles, [_cells(line) for line in lines]
 
 
-def splits_shown(runs: Sequence[RunDirectory]) -> str:
+def splits_shown(runs: Sequence[Run]) -> str:
     """For a caption."""
-    names = list(dict.fromkeys(shown_split(json.loads(run.certificate.read_text())) for run in runs))
+    names = list(dict.fromkeys(shown_split(run.statement()) for run in runs))
     return f"on the {' and the '.join(names)} split{'s' if len(names) > 1 else ''}"
 
 
-def _ours(run: RunDirectory, recipe: Recipe) -> Line:
-    found = json.loads(run.certificate.read_text())
-    split = found["splits"][shown_split(found)]
+def _ours(run: Run, recipe: Recipe) -> Line:
+    found = run.statement()
+    split = found.splits[shown_split(found)]
     tightness = tightness_of(run)
     model = model_of(_published_recipe(recipe))
     return Line(
@@ -79,15 +78,15 @@ def _ours(run: RunDirectory, recipe: Recipe) -> Line:
         model=model if is_published_size(recipe) else f"{model}, other size",
         source=run.path.name,
         eps=recipe.loss.arguments.get("eps"),
-        slack=found["loss"]["slack"],
+        slack=found.loss.slack,
         epochs=recipe.train.epochs,
         seed=recipe.seed,
-        clean=100 * split["clean"]["value"],
-        cra=tuple(100 * row["value"] for row in split["certified"]),
-        k_f=found["k_f"],
-        k_hf=found["k_hf"],
+        clean=100 * split.clean.value,
+        cra=tuple(100 * row.value for row in split.certified),
+        k_f=found.k_f,
+        k_hf=found.k_hf,
         tightness=None if tightness is None else 100 * tightness,
-        seconds=found["seconds"],
+        seconds=found.seconds,
     )
 
 

@@ -16,6 +16,7 @@ from lipcert.report.layers import layers_of
 from lipcert.report.run_figures import extremes
 from lipcert.report.sources import Finished
 from lipcert.runs.rows import fraction
+from lipcert.runs.samples import Samples
 
 # Runs of which the page tells everything; of more it has the tables and curves.
 MANY = 12
@@ -30,7 +31,7 @@ def details_of(run: Finished) -> dict[str, Any]:
         "layers": layers_of(run),
         "whole": whole_of(run),
         **images_of(run),
-        "environment": run.certificate["environment"],
+        "environment": run.certificate.environment.model_dump(),
         "recipe": run.run.recipe.read_text(),
         "command": f"lipcert train {run.run.path}/recipe.yaml --output again",
         "verify": f"lipcert verify {run.run.path}",
@@ -43,32 +44,33 @@ def certificate_of(run: Finished) -> dict[str, Any]:
     splits = [
         {
             "name": name,
-            "samples": split["samples"],
-            "sha256": split["sha256"],
+            "samples": split.samples,
+            "sha256": split.sha256,
             "rows": [
                 {
-                    "radius": "clean" if row["radius"] == 0 else fraction(row["radius"]),
-                    "value": f"{100 * row['value']:.2f}",
-                    "interval": " … ".join(f"{100 * end:.2f}" for end in row["interval"]),
-                    "count": f"{row['count']:,}",
+                    "radius": "clean" if row.radius == 0 else fraction(row.radius),
+                    "value": f"{100 * row.value:.2f}",
+                    "interval": " … ".join(f"{100 * end:.2f}" for end in row.interval),
+                    "count": f"{row.count:,}",
                 }
-                for row in [split["clean"], *split["certified"]]
+                for row in split.rows
             ],
         }
-        for name, split in found["splits"].items()
+        for name, split in found.splits.items()
     ]
     keys = ("rounding", "effort", "model_sha256", "k_f", "k_hf")
-    return {"splits": splits, **{key: found[key] for key in keys}}
+    return {"splits": splits, **{key: getattr(found, key) for key in keys}}
 
 
 def whole_of(run: Finished) -> dict[str, str]:
     """K_f from below by two points, as estimated in training, and as proved; what is before the head."""
-    last = run.run.last_metrics() or {}
+    last = run.run.last_metrics()
+    validation = None if last is None else last.validation
     values = {
         "lower": run.witnessed,
-        "estimate": last.get("k_f_converged", last.get("k_f")),
-        "features": run.certificate["k_features"],
-        "upper": run.certificate["k_f"],
+        "estimate": validation.k_f_converged if validation else last.k_f if last else None,
+        "features": run.certificate.k_features,
+        "upper": run.certificate.k_f,
     }
     return {name: "–" if value is None else f"{value:.6g}" for name, value in values.items()}
 
@@ -76,7 +78,7 @@ def whole_of(run: Finished) -> dict[str, str]:
 def images_of(run: Finished) -> dict[str, Any]:
     """The right predictions with the largest and those with the smallest radii; none for points."""
     try:
-        data = run.recipe.make_data(run.split)  # type: ignore[arg-type]
+        data = run.recipe.make_data(run.split)
     except LipcertError as error:
         return {"images": [], "no_images": str(error)}
     if data.x.ndim != 4 or data.x.dtype != torch.uint8:
@@ -86,12 +88,12 @@ def images_of(run: Finished) -> dict[str, Any]:
     return {"images": [{"title": title, "cards": c} for title, c in cards.items()], "no_images": ""}
 
 
-def _card(data: Dataset, found: dict[str, Tensor], i: int) -> dict[str, str]:
+def _card(data: Dataset, found: Samples, i: int) -> dict[str, str]:
     return {
         "source": _png(data.x[i]),
-        "label": data.classes[int(found["label"][i])],
-        "radius": f"{float(found['radius'][i]):.3g}",
-        "rival": data.classes[int(found["rival"][i])],
+        "label": data.classes[int(found.label[i])],
+        "radius": f"{float(found.radius[i]):.3g}",
+        "rival": data.classes[int(found.rival[i])],
     }
 
 

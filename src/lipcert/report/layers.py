@@ -15,7 +15,8 @@ from lipcert.bounds.lower_bound import lower_of, not_less
 from lipcert.bounds.provers.rounding import TINY_ROOT, U
 from lipcert.bounds.tracing.program import Program, Step, trace
 from lipcert.certificates.head import Head
-from lipcert.models.files import load, model_file, read_card
+from lipcert.certificates.loading import load
+from lipcert.models.files import model_file, read_card
 from lipcert.report.sources import Finished
 from lipcert.types import PairLip
 
@@ -44,9 +45,9 @@ def layers_of(run: Finished) -> list[list[str]]:
     program = trace(frozen_copy(load(run.run.path).eval()), shape)
     features, head = program.split_head()
     rows = []
-    for step, layer in zip(features.steps, run.certificate["layers"], strict=True):
-        path, kind, size, upper, prover = (layer[k] for k in ("path", "kind", "shape", "upper", "prover"))
-        rows.append([path, kind, _size(size), *_bounds(lower_of(step), estimate_of(step), upper), prover])
+    for step, layer in zip(features.steps, run.certificate.layers, strict=True):
+        bounds = _bounds(lower_of(step), estimate_of(step), layer.upper)
+        rows.append([layer.path, layer.kind, _size(layer.shape), *bounds, layer.prover])
     return [*rows, head_row(program, head)]
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from lipcert.certificates.statement import read_certificate
+from lipcert.certificates.loading import load
 from lipcert.errors import InputError
-from lipcert.models import load
 from lipcert.models.trained import model_place, trained_models
 from lipcert.recipes import Recipe, read_recipe
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 from lipcert.runs.rows import fraction, tightness_of
 
 _BUDGETS = (None, "cpu", "smoke")
@@ -92,18 +91,18 @@ def leaderboard_tables() -> list[Table]:
 
 
 def _entry(name: str) -> Entry:
-    place = model_place(name)
-    recipe, statement = read_recipe(str(place / "recipe.yaml")), read_certificate(place / "certificate.json")
+    run = Run(model_place(name))
+    recipe, statement = read_recipe(str(run.recipe)), run.statement()
     split = list(statement.splits.values())[-1]
     return Entry(
         name=name,
         data=recipe.data.name,
-        parameters=sum(p.numel() for p in load(place).parameters()),
+        parameters=sum(p.numel() for p in load(run.path).parameters()),
         seconds=statement.seconds,
         threads=recipe.train.threads,
         clean=split.clean.value,
         certified={fraction(row.radius): row.value for row in split.certified},
-        tightness=tightness_of(RunDirectory(place)),
+        tightness=tightness_of(run),
         command=_command(recipe),
     )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from lipcert.models import load
+from lipcert.certificates.loading import load
+from lipcert.certificates.statement import Statement
 from lipcert.models.files import model_file, read_card
-from lipcert.models.trained import read_statement
 from lipcert.recipes import Recipe, read_recipe
+from lipcert.runs import Run
 
 _LIMITS = """\
 - The certificate is about L2 distance alone, in the space of the network's inputs, and about the weights
@@ -19,7 +19,7 @@ _LIMITS = """\
 
 def model_card(place: Path, name: str) -> str:
     """The card of a run directory or a packaged model."""
-    recipe, statement = read_recipe(str(place / "recipe.yaml")), read_statement(place)
+    recipe, statement = read_recipe(str(place / "recipe.yaml")), Run(place).statement()
     card = read_card(model_file(place))
     parameters = sum(p.numel() for p in load(place).parameters())
     shape = "×".join(map(str, card.input_shape))
@@ -32,8 +32,8 @@ def model_card(place: Path, name: str) -> str:
             "## Certified",
             *_accuracies(statement),
             "",
-            f"Proved K_f {statement['k_f']:.4g} (effort {statement['effort']}), "
-            f"{statement['rounding']} rounding included. `lipcert verify {name}` proves it again.",
+            f"Proved K_f {statement.k_f:.4g} (effort {statement.effort}), "
+            f"{statement.rounding} rounding included. `lipcert verify {name}` proves it again.",
             "",
             "## Training",
             _training(recipe, statement),
@@ -41,34 +41,34 @@ def model_card(place: Path, name: str) -> str:
             "## Limits",
             _LIMITS,
             "",
-            f"SHA-256 of the weights: `{statement['model_sha256']}`; loading refuses any others. "
+            f"SHA-256 of the weights: `{statement.model_sha256}`; loading refuses any others. "
             "The file holds numbers only: nothing in it is executed.",
             "",
         ]
     )
 
 
-def _accuracies(statement: dict[str, Any]) -> list[str]:
+def _accuracies(statement: Statement) -> list[str]:
     rows = [
         "| split | samples | clean [%] | radius | certified [%] | 95 % interval |",
         "|---|---:|---:|---:|---:|---|",
     ]
-    for split, found in statement["splits"].items():
-        for row in found["certified"]:
-            low, high = (f"{100 * value:.2f}" for value in row["interval"])
+    for split, found in statement.splits.items():
+        for row in found.certified:
+            low, high = (f"{100 * value:.2f}" for value in row.interval)
             rows.append(
-                f"| {split} | {found['samples']} | {100 * found['clean']['value']:.2f} | {row['radius']:.4g} "
-                f"| {100 * row['value']:.2f} | {low} to {high} |"
+                f"| {split} | {found.samples} | {100 * found.clean.value:.2f} | {row.radius:.4g} "
+                f"| {100 * row.value:.2f} | {low} to {high} |"
             )
     return rows
 
 
-def _training(recipe: Recipe, statement: dict[str, Any]) -> str:
+def _training(recipe: Recipe, statement: Statement) -> str:
     loss = recipe.loss.model_dump(mode="json")
     values = ", ".join(f"{key} {value}" for key, value in loss.items() if key != "name")
-    made = statement["environment"]
+    made = statement.environment
     return (
         f"`lipcert train recipe.yaml`, the file beside this one: {recipe.data.name}, "
         f"{recipe.train.epochs} epochs of batches of {recipe.train.batch_size}, {recipe.optimizer.name}, "
-        f"loss {loss['name']} ({values}), seed {recipe.seed}; {made['machine']}, torch {made['torch']}."
+        f"loss {loss['name']} ({values}), seed {recipe.seed}; {made.machine}, torch {made.torch}."
     )

@@ -16,11 +16,11 @@ from matplotlib.lines import Line2D
 from torch import Tensor
 
 from lipcert.certificates.certificate import Certificate, Certifier, certifier
+from lipcert.certificates.loading import load
 from lipcert.data import Dataset
-from lipcert.models import load
 from lipcert.recipes import read_recipe
 from lipcert.report.figure import new_grid, save_figure
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 from lipcert.runs.rows import Row, row_of
 
 RED, GREEN, BLUE, GREY = (0.72, 0.26, 0.27), (0.29, 0.60, 0.38), (0.24, 0.41, 0.64), (0.47, 0.47, 0.47)
@@ -38,7 +38,7 @@ class Picture:
     certificate: Certificate
 
     @classmethod
-    def of(cls, run: RunDirectory) -> Picture:
+    def of(cls, run: Run) -> Picture:
         """Load the run's model and certify its training points."""
         data = read_recipe(str(run.recipe)).make_data("train")
         prover = certifier(load(run.path), data.input_shape)
@@ -114,7 +114,7 @@ def draw_outputs(axes: Axes, picture: Picture) -> None:
     axes.set(xlabel="$f_1(x) - f_0(x)$", xlim=(-reach, reach), yticks=[])
 
 
-def moons_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
+def moons_figure(runs: Sequence[Run], path: Path) -> list[Path]:
     """A row a loss, a column a margin width; a single width is drawn side by side."""
     pictures = [Picture.of(run) for run in runs]
     losses = list(dict.fromkeys(p.row["loss"] for p in pictures))
@@ -135,7 +135,7 @@ def moons_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
     return _save(figure, path)
 
 
-def slack_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
+def slack_figure(runs: Sequence[Run], path: Path) -> list[Path]:
     """A panel a slack."""
     pictures = [Picture.of(run) for run in runs]
     figure, grid = _grid(1, len(pictures))
@@ -147,7 +147,7 @@ def slack_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
     return _save(figure, path)
 
 
-def soc_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
+def soc_figure(runs: Sequence[Run], path: Path) -> list[Path]:
     """A row a γ, a column a depth; runs of another loss in a column of their own."""
     places = [_depth_and_gamma(run) for run in runs]
     depths = sorted({place[0] for place in places if place})
@@ -169,14 +169,14 @@ def soc_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
     return _save(figure, path)
 
 
-def _depth_and_gamma(run: RunDirectory) -> tuple[int, float] | None:
+def _depth_and_gamma(run: Run) -> tuple[int, float] | None:
     """Return depth and γ of a run with certificate regularisation."""
     recipe = read_recipe(str(run.recipe))
     gamma = recipe.loss.arguments.get("gamma")
     return None if gamma is None else (int(recipe.model.arguments["depth"]), float(gamma))
 
 
-def teaser_figure(runs: Sequence[RunDirectory], path: Path) -> list[Path]:
+def teaser_figure(runs: Sequence[Run], path: Path) -> list[Path]:
     """A column a loss: the classifier, and its outputs below."""
     pictures = [Picture.of(run) for run in runs]
     figure, grid = _grid(2, len(pictures), height_ratios=[1.25, 1])

@@ -12,8 +12,8 @@ from lipcert.atomic import write_atomically
 from lipcert.data import Dataset
 from lipcert.recipes import read_recipe
 from lipcert.report.figure import new_figure, new_grid
-from lipcert.runs.directory import RunDirectory
-from lipcert.runs.samples import load_certificates
+from lipcert.runs import Run
+from lipcert.runs.samples import Samples
 
 _BLUE, _GREY = (0.24, 0.41, 0.64), (0.47, 0.47, 0.47)
 
@@ -21,17 +21,15 @@ _BLUE, _GREY = (0.24, 0.41, 0.64), (0.47, 0.47, 0.47)
 _SHOWN = 10
 
 
-def write_evaluation(run: RunDirectory) -> list[Path]:
+def write_evaluation(run: Run) -> list[Path]:
     """Curve, table by class and, for images, a picture, into the run's figures folder."""
     recipe = read_recipe(str(run.recipe))
     split = "test" if "test" in recipe.certify.splits else recipe.certify.splits[-1]
-    found = load_certificates(run.certified, split)
-    right = found["prediction"] == found["label"]
-    robust = torch.where(right, found["radius"], 0.0)
+    found = run.samples(split)
     data = recipe.make_data(split)
     run.figures.mkdir(exist_ok=True)
     written = [
-        _curve(robust, recipe.certify.radii, split, run.figures / "curve.png"),
+        _curve(found.robust, recipe.certify.radii, split, run.figures / "curve.png"),
         _by_class(data, found, recipe.certify.radii, run.figures / "classes.csv"),
     ]
     if data.x.dtype == torch.uint8 and data.x.ndim == 4:
@@ -54,15 +52,14 @@ def _curve(robust: Tensor, radii: tuple[float, ...], split: str, path: Path) -> 
     return path
 
 
-def _by_class(data: Dataset, found: dict[str, Tensor], radii: tuple[float, ...], path: Path) -> Path:
+def _by_class(data: Dataset, found: Samples, radii: tuple[float, ...], path: Path) -> Path:
     """Accuracies in percent, a line a class."""
     lines = [",".join(["class", "samples", "clean", *(f"cra at {r:.4g}" for r in radii), "mean radius"])]
     for label, name in enumerate(data.classes):
-        mine = found["label"] == label
+        mine = found.label == label
         if not mine.any():
             continue
-        right = found["prediction"][mine] == label
-        robust = torch.where(right, found["radius"][mine], 0.0)
+        right, robust = found.correct[mine], found.robust[mine]
         shares = [right, *(robust > r for r in radii)]
         cells = [f"{100 * float(share.double().mean()):.2f}" for share in shares]
         quoted = f'"{name}"' if "," in name else name
@@ -71,14 +68,14 @@ def _by_class(data: Dataset, found: dict[str, Tensor], radii: tuple[float, ...],
     return path
 
 
-def extremes(found: dict[str, Tensor]) -> dict[str, list[int]]:
+def extremes(found: Samples) -> dict[str, list[int]]:
     """The right predictions with the largest radii, and those with the smallest."""
-    right = (found["prediction"] == found["label"]).nonzero().flatten()
-    order = right[found["radius"][right].argsort(descending=True)].tolist()
+    right = found.correct.nonzero().flatten()
+    order = right[found.radius[right].argsort(descending=True)].tolist()
     return {"most robust": order[:_SHOWN], "least robust": order[-_SHOWN:][::-1]}
 
 
-def _extremes(data: Dataset, found: dict[str, Tensor], path: Path) -> Path:
+def _extremes(data: Dataset, found: Samples, path: Path) -> Path:
     """The most robust images above, the least robust below."""
     rows = extremes(found)
     figure, grid = new_grid(2, _SHOWN, (1.25 * _SHOWN, 3.6))
@@ -88,8 +85,8 @@ def _extremes(data: Dataset, found: dict[str, Tensor], path: Path) -> Path:
         for axes, i in zip(row, samples, strict=False):
             image = data.x[i].permute(1, 2, 0).numpy()
             axes.imshow(image if image.shape[2] == 3 else image[..., 0], cmap="gray")
-            name, rival = (data.classes[int(found[key][i])][:14] for key in ("label", "rival"))
-            axes.set_title(f"{name}\n{float(found['radius'][i]):.2g}\nnot {rival}", fontsize=7)
+            name, rival = (data.classes[int(column[i])][:14] for column in (found.label, found.rival))
+            axes.set_title(f"{name}\n{float(found.radius[i]):.2g}\nnot {rival}", fontsize=7)
         row[0].text(-0.15, 0.5, title, transform=row[0].transAxes, rotation=90, va="center", fontsize=8)
     figure.savefig(path, dpi=150)
     return path

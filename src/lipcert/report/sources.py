@@ -7,41 +7,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-import torch
 from torch import Tensor
 
-from lipcert.certificates.statement import read_json
+from lipcert.certificates.statement import TrainedStatement
+from lipcert.data.base import Split
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe, read_recipe
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 from lipcert.runs.rows import Row, shown_split
-from lipcert.runs.samples import load_certificates
+from lipcert.runs.samples import Samples
 from lipcert.sweeps.combinations import FILE, Sweep, read_sweep
 from lipcert.sweeps.findings import noted_failures, over_seeds, rows_of
-
-# What a page shows of a certificate.json, and of each of its splits; of those of earlier versions, too.
-_OF_A_RUN: dict[str, type] = {
-    "environment": dict,
-    "loss": dict,
-    "k_hf": float,
-    "model_sha256": str,
-    "rounding": str,
-    "effort": str,
-    "k_features": float,
-    "k_f": float,
-    "layers": list,
-    "splits": dict,
-}
-_OF_A_SPLIT = ("samples", "sha256", "clean", "certified")
 
 
 @dataclass(frozen=True)
 class Finished:
     """A finished run, and what its files say."""
 
-    run: RunDirectory
+    run: Run
     name: str
 
     @cached_property
@@ -50,51 +34,30 @@ class Finished:
         return read_recipe(str(self.run.recipe))
 
     @cached_property
-    def certificate(self) -> dict[str, Any]:
-        """Return what is proved, with everything the page shows of it."""
-        found = read_json(self.run.certificate)
-        for key, kind in _OF_A_RUN.items():
-            if not isinstance(found.get(key), kind):
-                raise InputError(
-                    f"{self.run.certificate}: not a lipcert certificate of a run "
-                    f"({key} is missing or of the wrong kind)"
-                )
-        absent = [
-            f"splits.{name}.{key}"
-            for name, split in found["splits"].items()
-            for key in _OF_A_SPLIT
-            if key not in split
-        ]
-        if absent or not found["splits"]:
-            raise InputError(f"{self.run.certificate}: no {[*absent, 'splits'][0]} in it")
-        return found
+    def certificate(self) -> TrainedStatement:
+        """Return what is proved."""
+        return self.run.statement()
 
     @cached_property
     def witnessed(self) -> float | None:
         """How much f_j − f_i changes between two points, from tightness.json, if it was measured."""
-        path = self.run.path / "tightness.json"
-        if not path.is_file():
-            return None
-        try:
-            return float(json.loads(path.read_text())["lower"])
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"{path}: cut short, or not what `lipcert tightness` writes") from None
+        found = self.run.tightness()
+        return None if found is None else found.lower
 
     @property
-    def split(self) -> str:
+    def split(self) -> Split:
         """The one whose samples are shown."""
         return shown_split(self.certificate)
 
     @cached_property
-    def samples(self) -> dict[str, Tensor]:
+    def samples(self) -> Samples:
         """Label, prediction, radius and rival of every sample of the split."""
-        return load_certificates(self.run.certified, self.split)
+        return self.run.samples(self.split)
 
     @property
     def robust(self) -> Tensor:
         """The radii of what is right, 0 for the others."""
-        right = self.samples["prediction"] == self.samples["label"]
-        return torch.where(right, self.samples["radius"], 0.0)
+        return self.samples.robust
 
 
 @dataclass(frozen=True)
@@ -138,7 +101,7 @@ def find_sources(paths: Sequence[Path]) -> Sources:
     if not everything:
         raise InputError("nothing in these sweeps is finished yet")
     for run in everything:
-        if "seconds" not in run.certificate:  # models that come along have none
+        if run.certificate.seconds is None:  # models that come along have none
             raise InputError(f"{run.run.certificate}: no seconds in it, so it is not that of a training")
     _check_data(everything)
     _check_files(everything)
@@ -153,8 +116,8 @@ def _summed(sweep: Sweep, name: str) -> Summed:
     return Summed(sweep, name, rows, over_seeds(rows, sweep.keys), command)
 
 
-def _finished(path: Path) -> RunDirectory:
-    run = RunDirectory(path)
+def _finished(path: Path) -> Run:
+    run = Run(path)
     if not path.is_dir():
         raise InputError(f"{path}: no such directory")
     if not run.recipe.is_file():
@@ -164,15 +127,15 @@ def _finished(path: Path) -> RunDirectory:
     return run
 
 
-def _once(runs: Sequence[RunDirectory]) -> list[RunDirectory]:
+def _once(runs: Sequence[Run]) -> list[Run]:
     """A run that is named and belongs to a sweep as well stays where it comes first."""
-    first: dict[Path, RunDirectory] = {}
+    first: dict[Path, Run] = {}
     for run in runs:
         first.setdefault(run.path.resolve(), run)
     return list(first.values())
 
 
-def _named(runs: Sequence[RunDirectory]) -> list[Finished]:
+def _named(runs: Sequence[Run]) -> list[Finished]:
     names = names_of([run.path for run in runs])
     return [Finished(run, name) for run, name in zip(runs, names, strict=True)]
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from lipcert.certificates.predictions import Prediction
 from lipcert.certificates.statement import Statement
 from lipcert.certificates.verification import Check
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 from lipcert.runs.rows import Row, row_of
 
 Column = tuple[str, Callable[[Row], str]]
@@ -73,7 +73,7 @@ def markdown_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def run_table(runs: Sequence[RunDirectory]) -> Table:
+def run_table(runs: Sequence[Run]) -> Table:
     """Finished runs side by side."""
     return rich_table([row_of(run) for run in runs])
 

@@ -6,21 +6,44 @@ import io
 import zipfile
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lipcert.atomic import write_atomically
 from lipcert.certificates.certificate import Certificate
 from lipcert.data import Dataset
 from lipcert.errors import InputError
 
-_PARTS = ("label", "prediction", "radius", "rival")
+
+@dataclass(frozen=True)
+class Samples:
+    """Label, prediction, certified radius and nearest rival of every sample of a split."""
+
+    label: Tensor  # (B,)
+    prediction: Tensor  # (B,)
+    radius: Tensor  # (B,)
+    rival: Tensor  # (B,)
+
+    @property
+    def correct(self) -> Tensor:
+        """Whether the prediction is the label, per sample."""
+        return self.prediction == self.label
+
+    @property
+    def robust(self) -> Tensor:
+        """The radii of correct predictions, 0 for the others."""
+        return torch.where(self.correct, self.radius, 0.0)
 
 
-def save_certificates(path: Path, splits: Mapping[str, tuple[Dataset, Certificate]]) -> None:
-    """label, prediction, radius and rival of every sample, as SPLIT_label and so on, in an .npz file."""
+_PARTS = tuple(f.name for f in fields(Samples))
+
+
+def save_samples(path: Path, splits: Mapping[str, tuple[Dataset, Certificate]]) -> None:
+    """Write label, prediction, radius and rival of every sample as SPLIT_label and so on to an .npz file."""
     arrays: dict[str, np.ndarray] = {}
     for name, (data, certificate) in splits.items():
         columns = (data.y, certificate.prediction, certificate.radius, certificate.rival)
@@ -30,11 +53,11 @@ def save_certificates(path: Path, splits: Mapping[str, tuple[Dataset, Certificat
     write_atomically(path, buffer.getvalue())
 
 
-def load_certificates(path: Path, split: str) -> dict[str, torch.Tensor]:
-    """The columns of one split."""
+def load_samples(path: Path, split: str) -> Samples:
+    """Return the samples of one split."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            return {part: torch.from_numpy(file[f"{split}_{part}"]) for part in _PARTS}
+            return Samples(*(torch.from_numpy(file[f"{split}_{part}"]) for part in _PARTS))
     except KeyError:
         raise InputError(f"{path}: holds no certificates of the split {split}") from None
     except (zipfile.BadZipFile, zlib.error, EOFError):

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from lipcert.atomic import write_atomically
 from lipcert.errors import InputError
+from lipcert.runs import Run
 from lipcert.runs.rows import Row, findings_of
 from lipcert.sweeps.combinations import Sweep
 from lipcert.sweeps.trial import Trial
@@ -41,8 +42,8 @@ def _found(trial: Trial, complaint: str | None) -> Row:
 
 def _progress(trial: Trial) -> str:
     last = trial.run.last_metrics()
-    done = 0 if last is None else last["epoch"]
-    return f"not finished, {done:g} of {trial.recipe.train.epochs} epochs"
+    done = 0 if last is None else last.epoch
+    return f"not finished, {done} of {trial.recipe.train.epochs} epochs"
 
 
 def noted_failures(sweep: Sweep) -> dict[Path, str]:
@@ -56,7 +57,7 @@ def noted_failures(sweep: Sweep) -> dict[Path, str]:
     except (KeyError, TypeError, UnicodeDecodeError, csv.Error):
         raise InputError(f"{path}: cannot be read as the table of a sweep") from None
     runs = [*(trial.path for trial, _ in sweep.trials), *(run for run, _ in sweep.unbegun)]
-    missing = [run for run in runs if not (run / "certificate.json").is_file()]
+    missing = [run for run in runs if not Run(run).certificate.is_file()]
     return {run: said[run.name] for run in missing if said.get(run.name, "finished") != "finished"}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe
 from lipcert.recipes.stacking import gains_from_stacking, shared_part
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +23,9 @@ class Trial:
     recipe: Recipe
 
     @cached_property
-    def run(self) -> RunDirectory:
+    def run(self) -> Run:
         """Its directory."""
-        return RunDirectory(self.path)
+        return Run(self.path)
 
     @cached_property
     def tree(self) -> dict[str, Any]:

@@ -84,19 +84,19 @@ class Watch:
             table.add_column(title, justify="left" if title in ("training", "") else "right", no_wrap=True)
         under_way = [trial for trial in self._open if self._epochs[trial] or trial.run.recipe.is_file()]
         for trial in under_way[:_SHOWN]:
-            last = trial.run.last_metrics() or {}
+            last = trial.run.last_metrics()
             epochs = trial.recipe.train.epochs
-            cra = last.get("val_cra_estimate")
+            validation = None if last is None else last.validation
             table.add_row(
                 trial.path.name,
                 ProgressBar(total=epochs, completed=self._epochs[trial], width=24),
                 f"{self._epochs[trial]:.0f}/{epochs}",
-                f"{last['loss']:.3f}" if "loss" in last else "",
-                f"{100 * cra:.1f} %" if cra is not None else "",
+                "" if last is None else f"{last.loss:.3f}",
+                "" if validation is None else f"{100 * validation.val_cra_estimate:.1f} %",
             )
         return table
 
 
 def _epoch_of(trial: Trial) -> float:
     last = trial.run.last_metrics()
-    return 0.0 if last is None else float(last["epoch"])
+    return 0.0 if last is None else float(last.epoch)

@@ -1,9 +1,8 @@
 """Training: the loop, schedules, checkpoints, the run directory."""
 
-from lipcert.runs.directory import RunDirectory
 from lipcert.train.hardware import Hardware
 from lipcert.train.loop import fit, fit_stack
 from lipcert.train.plan import Plan
 from lipcert.train.schedules import SCHEDULES, Schedule
 
-__all__ = ["SCHEDULES", "Hardware", "Plan", "RunDirectory", "Schedule", "fit", "fit_stack"]
+__all__ = ["SCHEDULES", "Hardware", "Plan", "Schedule", "fit", "fit_stack"]

@@ -10,7 +10,7 @@ import torch
 from lightning_fabric import Fabric
 
 from lipcert.errors import InterruptedRunError, TrainingError
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 from lipcert.train.hardware import Hardware
 from lipcert.train.interrupt import Interrupt
 from lipcert.train.monitor import Monitor
@@ -23,7 +23,7 @@ from lipcert.train.step import Single
 _ASK_EVERY = 20
 
 
-def fit(plan: Plan, run: RunDirectory, fabric: Fabric | None = None, bar: bool = True) -> float:
+def fit(plan: Plan, run: Run, fabric: Fabric | None = None, bar: bool = True) -> float:
     """Train `plan.model` in place, from the run's last checkpoint if it has one; seconds spent in all."""
     fabric = fabric or Hardware(accelerator="cpu").launch()
     training = Training(plan, run, fabric)
@@ -36,7 +36,7 @@ def fit(plan: Plan, run: RunDirectory, fabric: Fabric | None = None, bar: bool =
 
 def fit_stack(
     plans: Sequence[Plan],
-    runs: Sequence[RunDirectory],
+    runs: Sequence[Run],
     fabric: Fabric | None = None,
     conclude: Callable[[int, float], None] = lambda index, seconds: None,
 ) -> list[float]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch.utils.tensorboard import SummaryWriter
 
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
+from lipcert.runs.metrics import Metrics
 
 # Of a curve in TensorBoard. Writing them takes longer than a short epoch.
 _POINTS = 250
@@ -19,10 +18,10 @@ _POINTS = 250
 class Monitor:
     """One object a line, one bar a run; quiet where stderr is not a terminal."""
 
-    def __init__(self, run: RunDirectory, epochs: int, step: int, bar: bool = True) -> None:
+    def __init__(self, run: Run, epochs: int, step: int, bar: bool = True) -> None:
         self._epochs = epochs
         run.rewind_metrics(step)
-        self._file = run.metrics.open("a")
+        self._file = run.metrics_file.open("a")
         self._board = SummaryWriter(str(run.tensorboard), purge_step=step + 1 if step else None)
         console = Console(stderr=True)
         self._progress = Progress(
@@ -48,19 +47,19 @@ class Monitor:
         self._file.close()
         self._board.close()
 
-    def epoch(self, metrics: dict[str, Any]) -> None:
+    def epoch(self, metrics: Metrics) -> None:
         """Write the metrics of a finished epoch."""
-        self._file.write(json.dumps(metrics) + "\n")
+        self._file.write(metrics.line)
         self._file.flush()
         if self._is_shown(metrics):
-            for name in metrics.keys() - {"epoch", "step"}:
-                self._board.add_scalar(name, metrics[name], metrics["step"])
+            for name in metrics.numbers.keys() - {"epoch", "step"}:
+                self._board.add_scalar(name, metrics.numbers[name], metrics.step)
         if self._progress.disable:
             return
-        state = f"loss {metrics['loss']:.3g}  accuracy {metrics['accuracy']:.3f}  K_f {metrics['k_f']:.3g}"
-        self._progress.update(self._task, completed=metrics["epoch"], state=state)
+        state = f"loss {metrics.loss:.3g}  accuracy {metrics.accuracy:.3f}  K_f {metrics.k_f:.3g}"
+        self._progress.update(self._task, completed=metrics.epoch, state=state)
 
-    def _is_shown(self, metrics: dict[str, Any]) -> bool:
+    def _is_shown(self, metrics: Metrics) -> bool:
         """TensorBoard gets all epochs of a short training, and as many of a long one as a curve can show."""
         every = -(-self._epochs // _POINTS)
-        return metrics["epoch"] % every == 0 or metrics["epoch"] == self._epochs or "val_accuracy" in metrics
+        return metrics.epoch % every == 0 or metrics.epoch == self._epochs or metrics.validation is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from lightning_fabric import Fabric
@@ -13,7 +12,8 @@ from lightning_fabric import Fabric
 from lipcert.bounds import Bounded
 from lipcert.data import Dataset
 from lipcert.errors import InputError, TrainingError
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
+from lipcert.runs.metrics import Metrics, Validation
 from lipcert.train.averaging import Average
 from lipcert.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from lipcert.train.hardware import shard_of
@@ -40,7 +40,7 @@ class Epoch:
 class Training:
     """A model on its way. Whoever makes the steps keeps `step`, `seconds`, `losses` and `correct`."""
 
-    def __init__(self, plan: Plan, run: RunDirectory, fabric: Fabric) -> None:
+    def __init__(self, plan: Plan, run: Run, fabric: Fabric) -> None:
         self.plan, self.run, self.fabric, self.shard = plan, run, fabric, shard_of(fabric)
         device = fabric.device
         self.bounded = Bounded(plan.model.to(device), plan.train.input_shape, plan.iterations, plan.local)
@@ -67,27 +67,28 @@ class Training:
         """Return the fraction of the training that is done."""
         return self.step / self.plan.total_steps
 
-    def finish_epoch(self, sums: Epoch) -> dict[str, Any]:
+    def finish_epoch(self, sums: Epoch) -> Metrics:
         """The metrics of the epoch that has just ended; the sums start anew."""
         plan, t = self.plan, self.fraction
         self.check_finite(sums.losses)
-        epoch = self.step // plan.steps_per_epoch
-        metrics = {
-            "epoch": epoch,
-            "step": self.step,
-            "loss": sum(sums.losses) / len(sums.losses),
-            "accuracy": sums.correct / len(plan.train),
-            "k_f": sums.k_f,
-            "seconds": round(self.seconds, 3),
-        }
-        loss = plan.loss_at(t)
+        loss, scheduled, validation = plan.loss_at(t), {}, None
         for key in plan.schedules:
             part, _, name = key.partition(".")
             numbers = plan.optimizer_numbers(self.start_numbers[0], t)
-            metrics[key] = getattr(loss, name) if part == "loss" else numbers[name]
+            scheduled[key] = getattr(loss, name) if part == "loss" else numbers[name]
         if plan.val is not None and self.validates:
             with self.average.in_place() if self.average is not None else contextlib.nullcontext():
-                metrics |= self._validate(plan.val)
+                validation = self._validate(plan.val)
+        metrics = Metrics(
+            epoch=self.step // plan.steps_per_epoch,
+            step=self.step,
+            loss=sum(sums.losses) / len(sums.losses),
+            accuracy=sums.correct / len(plan.train),
+            k_f=sums.k_f,
+            seconds=round(self.seconds, 3),
+            scheduled=scheduled,
+            validation=validation,
+        )
         self.correct.zero_()
         self.losses.zero_()
         return metrics
@@ -106,7 +107,7 @@ class Training:
         return not rest and (epoch % self.plan.checkpoint_every == 0 or epoch == self.plan.epochs)
 
     @torch.no_grad()
-    def _validate(self, data: Dataset) -> dict[str, float]:
+    def _validate(self, data: Dataset) -> Validation:
         """Accuracy, and certified accuracy at the loss's ε with estimated constants."""
         self.bounded.eval()
         lip = self.converged()
@@ -128,7 +129,7 @@ class Training:
         counts = self.shard.total(torch.tensor([right, certified], device=self.fabric.device))
         right, certified = (int(count) for count in counts)
         accuracy, cra = right / len(data), certified / len(data)
-        return {"val_accuracy": accuracy, "val_cra_estimate": cra, "k_f_converged": k_f}
+        return Validation(val_accuracy=accuracy, val_cra_estimate=cra, k_f_converged=k_f)
 
     def converged(self) -> PairLip:
         """The constants with better vectors, good enough for a report."""

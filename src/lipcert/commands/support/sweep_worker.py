@@ -19,7 +19,7 @@ from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.errors import LipcertError, exit_status
 from lipcert.recipes import Recipe, execute, execute_stack
 from lipcert.report.run_figures import write_evaluation
-from lipcert.runs.directory import RunDirectory
+from lipcert.runs import Run
 from lipcert.train.hardware import Hardware
 
 # Resolved recipes by the directories they go to.
@@ -38,7 +38,7 @@ def carry_out(work: Work, accelerator: str = "auto") -> None:
             ((path, recipe),) = recipes.items()
             execute(recipe, path, resume=True, hardware=hardware)
     finally:  # one of a stack may fail when others are finished
-        for run in map(RunDirectory, recipes):
+        for run in map(Run, recipes):
             if run.certificate.is_file():
                 write_evaluation(run)
 

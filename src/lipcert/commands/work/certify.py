@@ -11,15 +11,16 @@ from typing import Any, get_args
 from torch import nn
 
 from lipcert.certificates.certificate import RADII, Certifier, Rounding, certifier
+from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.local import balls_for
 from lipcert.certificates.progress import proving, waiting
-from lipcert.certificates.statement import Statement, read_certificate, shown
+from lipcert.certificates.statement import CERTIFICATE, Statement, read_certificate
+from lipcert.certificates.strict_files import shown
 from lipcert.certificates.verification import Check, Training, certify_data, describe, verify
 from lipcert.data import DATASETS, Dataset, load
 from lipcert.data.base import Split
 from lipcert.errors import InputError
 from lipcert.models import ModelCard
-from lipcert.models import load as load_model
 from lipcert.models.files import model_file, read_card, read_model
 from lipcert.models.trained import model_place
 from lipcert.recipes.reading import read_recipe
@@ -98,7 +99,7 @@ def verify_file(
     if bounds_only and root is not None:
         raise InputError("--bounds-only: checks no data; leave out --data")
     place = model_place(certificate)
-    claim = read_certificate(place / "certificate.json" if place.is_dir() else place)
+    claim = read_certificate(place / CERTIFICATE if place.is_dir() else place)
     file = model_file(source or (place if place.is_dir() else place.parent))
     card, training = read_card(file), _training_beside(file)
     splits = {} if bounds_only else {split: _claimed_data(claim, split, root) for split in claim.splits}

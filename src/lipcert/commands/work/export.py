@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from lipcert.certificates.certificate import certifier
+from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.progress import proving, waiting
+from lipcert.certificates.statement import find_certificate
 from lipcert.errors import InputError
 from lipcert.export import export_onnx
 from lipcert.hashing import tensors_sha256
-from lipcert.models import load as load_model
 from lipcert.models.files import model_file, read_card
 from lipcert.models.trained import model_place
 
@@ -27,9 +27,9 @@ def export_model(source: str, path: Path, float32: bool, effort: str) -> list[st
     facts: dict[str, Any] = {"model": card.name, "model_sha256": tensors_sha256(model.state_dict())}
     if card.classes:
         facts["classes"] = list(card.classes)
-    certificate = model_place(source) / "certificate.json"
-    if certificate.is_file():
-        facts["certificate"] = json.loads(certificate.read_text())
+    statement = find_certificate(model_place(source))
+    if statement is not None:
+        facts["certificate"] = statement.to_json()
     with waiting("writing the graph"):
         export_onnx(prover, path, float32=float32, metadata=facts)
     kind = "float32" if float32 else "float64"

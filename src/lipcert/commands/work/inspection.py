@@ -10,8 +10,9 @@ from torch import nn
 from lipcert.bounds.proof import Effort
 from lipcert.bounds.tracing.program import trace
 from lipcert.bounds.upper_bound import upper
+from lipcert.certificates.loading import load
 from lipcert.errors import InputError
-from lipcert.models.files import load, model_file, read_card
+from lipcert.models.files import model_file, read_card
 from lipcert.models.python_files import is_python, load_python
 from lipcert.report.layers import estimate_of
 from lipcert.types import Shape

@@ -68,9 +68,9 @@ def _row(variant: Variant, trial: Trial) -> Row:
     row = {**row_of(trial.run), **findings_of(trial.run), "x": variant.x, "series": variant.series}
     if row["loss_eps"] is not None and math.isclose(row["eps"], row["loss_eps"]):
         row |= {f"{split} CRA at ε": row[split]["cra"] for split in trial.recipe.certify.splits}
-    metrics = trial.run.read_metrics()
-    by_epoch = [m["val_cra_estimate"] for m in metrics if "val_cra_estimate" in m]
-    return {**row, "status": "finished", "K_f in training": metrics[-1]["k_f"], "CRA by epoch": by_epoch}
+    metrics = trial.run.metrics()
+    by_epoch = [m.validation.val_cra_estimate for m in metrics if m.validation is not None]
+    return {**row, "status": "finished", "K_f in training": metrics[-1].k_f, "CRA by epoch": by_epoch}
 
 
 def _verdicts(reproduction: Reproduction, rows: Sequence[Row]) -> list[dict[str, Any]]:

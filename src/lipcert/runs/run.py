@@ -1,33 +1,46 @@
-"""The run directory: everything one training leaves behind.
+"""The run directory: everything one training leaves behind, read and written here alone.
 
 recipe.yaml        resolved: what was run
-metrics.jsonl      one object a line
+metrics.jsonl      one object per epoch
 checkpoints/       last.ckpt
 model.safetensors  the trained weights
 certificate.json   what is proved about them
 certified.npz      the same sample by sample: label, prediction, radius, rival
+tightness.json     how close the proved constant is to a witnessed one
 figures/           pictures
 tensorboard/       the metrics once more, for TensorBoard
 """
 
 from __future__ import annotations
 
-import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from lipcert.atomic import write_atomically
+from lipcert.certificates.certificate import Certificate
+from lipcert.certificates.statement import (
+    CERTIFICATE,
+    Statement,
+    TrainedStatement,
+    read_trained_certificate,
+    write_certificate,
+)
+from lipcert.data import Dataset
 from lipcert.errors import InputError
+from lipcert.runs.metrics import Metrics
+from lipcert.runs.samples import Samples, load_samples, save_samples
+from lipcert.runs.tightness import Tightness, read_tightness, write_tightness
 
 _OURS = (
     "recipe.yaml",
     "metrics.jsonl",
     "checkpoints",
     "model.safetensors",
-    "certificate.json",
+    CERTIFICATE,
     "certified.npz",
     "tightness.json",
     "figures",
@@ -39,17 +52,18 @@ _OURS = (
 _LINE = 16384
 
 
-class RunDirectory:
-    """Paths of a run, and the rules for starting, resuming and overwriting one."""
+class Run:
+    """The files of a run, and the rules for starting, resuming and overwriting one."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.recipe = self.path / "recipe.yaml"
-        self.metrics = self.path / "metrics.jsonl"
+        self.metrics_file = self.path / "metrics.jsonl"
         self.checkpoint = self.path / "checkpoints" / "last.ckpt"
         self.model = self.path / "model.safetensors"
-        self.certificate = self.path / "certificate.json"
+        self.certificate = self.path / CERTIFICATE
         self.certified = self.path / "certified.npz"
+        self.tightness_file = self.path / "tightness.json"
         self.figures = self.path / "figures"
         self.tensorboard = self.path / "tensorboard"
 
@@ -108,34 +122,59 @@ class RunDirectory:
     def _read_recipe(self) -> dict[str, Any]:
         return _to_compare(yaml.safe_load(self.recipe.read_text()))
 
+    def statement(self) -> TrainedStatement:
+        """Return what is proved about the weights."""
+        if not self.certificate.is_file():
+            raise InputError(f"{self.path}: no {CERTIFICATE} in it (is the run finished?)")
+        return read_trained_certificate(self.certificate)
+
+    def save_certificate(
+        self, statement: Statement, splits: Mapping[str, tuple[Dataset, Certificate]]
+    ) -> None:
+        """Keep what is proved, sample by sample and in all; a run with a statement is finished."""
+        save_samples(self.certified, splits)
+        write_certificate(self.certificate, statement)
+
+    def samples(self, split: str) -> Samples:
+        """Return the certificates of a split sample by sample."""
+        return load_samples(self.certified, split)
+
+    def tightness(self) -> Tightness | None:
+        """Return how close the proved constant is to a witnessed one, if it was measured."""
+        return read_tightness(self.tightness_file)
+
+    def save_tightness(self, found: Tightness) -> None:
+        """Keep what a search has found so far."""
+        write_tightness(self.tightness_file, found)
+
     def rewind_metrics(self, step: int) -> None:
         """Drop the lines beyond `step`, which a resumed training writes again, and a torn last one."""
-        if not self.metrics.exists():
-            return
-        kept = []
-        for line in self.metrics.read_text().splitlines(keepends=True):
-            if not line.endswith("\n") or json.loads(line)["step"] > step:
-                break
-            kept.append(line)
-        write_atomically(self.metrics, "".join(kept).encode())
+        if self.metrics_file.exists():
+            kept = [metrics.line for metrics in self.metrics() if metrics.step <= step]
+            write_atomically(self.metrics_file, "".join(kept).encode())
 
-    def read_metrics(self) -> list[dict[str, Any]]:
-        """Every complete line."""
-        if not self.metrics.exists():
+    def metrics(self) -> list[Metrics]:
+        """Return the metrics of every epoch whose line is complete."""
+        if not self.metrics_file.exists():
             return []
-        lines = self.metrics.read_text().splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        lines = self.metrics_file.read_text().splitlines(keepends=True)
+        return [self._metrics(line) for line in lines if line.endswith("\n")]
 
-    def last_metrics(self) -> dict[str, Any] | None:
-        """The last complete line, without reading all of them."""
+    def last_metrics(self) -> Metrics | None:
+        """Return the metrics of the last complete line, without reading all of them."""
         try:
-            with self.metrics.open("rb") as file:
-                file.seek(max(self.metrics.stat().st_size - _LINE, 0))
+            with self.metrics_file.open("rb") as file:
+                file.seek(max(self.metrics_file.stat().st_size - _LINE, 0))
                 lines = file.read().split(b"\n")
         except FileNotFoundError:
             return None
-        found: dict[str, Any] | None = json.loads(lines[-2]) if len(lines) > 1 else None
-        return found
+        return self._metrics(lines[-2].decode()) if len(lines) > 1 else None
+
+    def _metrics(self, line: str) -> Metrics:
+        try:
+            return Metrics.of(line)
+        except ValueError as error:
+            raise InputError(f"{self.metrics_file}: cannot be read ({error})") from None
 
 
 def _to_compare(recipe: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,31 @@
+"""Models loaded only if they are the ones that the certificates beside them speak of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import nn
+
+from lipcert.certificates.statement import find_certificate
+from lipcert.errors import InputError
+from lipcert.hashing import tensors_sha256
+from lipcert.models.files import model_file, read_model
+from lipcert.models.trained import is_packaged
+
+
+def load(source: str | Path) -> nn.Module:
+    """Return the model of a run directory, a .safetensors file or the package, in evaluation mode.
+
+    Weights that are not those of the certificate beside them are refused.
+
+    Example:
+        >>> load("moons-cll")[0]
+        Linear(in_features=2, out_features=10, bias=True)
+    """
+    file = model_file(source)
+    model = read_model(file)
+    statement = find_certificate(file.parent) if file.name == "model.safetensors" else None
+    if statement is not None and tensors_sha256(model.state_dict()) != statement.model_sha256:
+        remedy = "install lipcert again" if is_packaged(file.parent) else "one of the two was replaced"
+        raise InputError(f"{file.parent}: the weights are not those of the certificate; {remedy}")
+    return model
