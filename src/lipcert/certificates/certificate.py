@@ -1,9 +1,7 @@
 """Certificates: for every prediction a radius within which no input gets another one.
 
-$$ r(x) = \\min_{j \\ne i} \\frac{f_i(x) - f_j(x)}{K_{ij}}, \\qquad i = \\arg\\max f(x) $$
-
-over ALL rivals j (the runner-up alone is not enough), with proved constants K, and, by default, less
-everything float64 may have lost on the way to the logits.
+The formula is in radius.py. Its constants are proved, and its margins are, by default, less everything
+float64 may have lost on the way to the logits.
 """
 
 from __future__ import annotations
@@ -29,6 +27,7 @@ from lipcert.bounds.proof import Bound, Effort, prove
 from lipcert.bounds.provers.rounding import U
 from lipcert.certificates.head import Head
 from lipcert.certificates.local import local_bound
+from lipcert.certificates.radius import nearest_quickly, nearest_rival
 from lipcert.certificates.shards import ALONE, Shard
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
 
@@ -193,9 +192,8 @@ class Certifier:
         self._replay.compare_outputs(x, outputs)
         logits = binary_as_two(outputs).cpu()  # (B, N)
         best, top = logits.max(dim=1)
-        constants = self._rounded_pairs[top]  # (B, N)
-        radius = (best[:, None] - logits).div_(constants).scatter_(1, top[:, None], torch.inf)
-        nearest, rival = radius.min(dim=1)
+        margin, constants = best[:, None] - logits, self._rounded_pairs[top]  # (B, N)
+        nearest, rival = nearest_quickly(margin, constants, top)
         finite = _all_finite(logits)
         trusted &= torch.isfinite(best - logits.amin(dim=1))  # which is NaN or infinite if any logit is
         return torch.where(finite, top, -1), torch.where(trusted, nearest, 0.0).double(), rival
@@ -230,13 +228,13 @@ class Certifier:
         if at_x.deployed is not None:
             lost, growing = self.head.float32_error(at_x, at_x.deployed, top)
             margin, constants = margin - lost, constants + growing
-        radius, rival = _radius(margin, constants, top)
+        radius, rival = nearest_rival(margin, constants, top)
         if at_x.deployed is not None:
             radius = torch.minimum(radius, self.head.float32_limit(at_x, at_x.deployed)).clamp_min(0.0)
         for ball in balls:
             local = local_bound(self.features, self.bound, x, ball)
             smaller = torch.minimum(constants, self.head.local_constants(local, top))
-            here, nearest = _radius(margin, smaller, top)
+            here, nearest = nearest_rival(margin, smaller, top)
             better = here.clamp_max(ball) > radius
             radius = torch.where(better, here.clamp_max(ball), radius)
             rival = torch.where(better, nearest, rival)
@@ -296,19 +294,6 @@ def binomial_interval(count: int, total: int) -> tuple[float, float]:
     low = betaincinv(count, total - count + 1, 0.025) if count else 0.0
     high = betaincinv(count + 1, total - count, 0.975) if count < total else 1.0
     return float(low), float(high)
-
-
-def _radius(margin: Tensor, constants: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:
-    """The smallest margin/K over all rivals, rounded down, and the rival: both (B,)."""
-    # K = 0 with a positive margin: the difference is constant, no input can change the prediction.
-    free = torch.where(margin > 0, torch.inf, 0.0).to(margin)
-    radius = torch.where(
-        constants == 0, free, torch.nextafter(margin / constants, margin.new_tensor(-torch.inf))
-    )
-    radius = radius.scatter(1, top[:, None], torch.inf)  # a class is not its own rival
-    nearest, rival = radius.nan_to_num(nan=0.0, posinf=torch.inf, neginf=0.0).min(dim=1)
-    trusted = torch.isfinite(margin).all(dim=1) & torch.isfinite(constants).all(dim=1)
-    return torch.where(trusted, nearest.clamp_min(0.0), 0.0), rival
 
 
 def _all_finite(x: Tensor) -> Tensor:

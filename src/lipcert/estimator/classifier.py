@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from lipcert.certificates.certificate import Certificate, certifier
+from lipcert.certificates.radius import rival_radii, unrounded
 from lipcert.data import Dataset
 from lipcert.errors import InputError
 from lipcert.estimator.network import Settings, train_network
@@ -125,11 +126,14 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A proved distance but for the rounding of the logits: for the predicted class the radius, for another
         one what it takes at least to get there. Of two classes it is the distance of the second.
         """
-        logits = self._logits(self._scaled(X))  # (B, N)
-        pairs = self.certifier_.pairs.numpy().clip(np.finfo(np.float64).tiny)  # (N, N)
-        rivals = ~np.eye(len(pairs), dtype=bool)
-        inside = [((logits[:, [i]] - logits[:, j]) / pairs[i, j]).min(axis=1) for i, j in enumerate(rivals)]
-        distance: Floats = np.stack(inside, axis=1) * self.scaling_.unit
+        logits = torch.from_numpy(self._logits(self._scaled(X)))  # (B, N)
+        # No constant is 0, so that classes keep an order where the network is constant.
+        pairs = self.certifier_.pairs.clamp_min(torch.finfo(torch.float64).tiny)  # (N, N)
+        inside = []
+        for i, constants in enumerate(pairs):
+            top = torch.full((len(logits),), i)
+            inside.append(rival_radii(logits[:, [i]] - logits, constants, top, unrounded).amin(dim=1))
+        distance: Floats = torch.stack(inside, dim=1).numpy() * self.scaling_.unit
         return distance[:, 1] if len(pairs) == 2 else distance
 
     def certified_radius(self, X: ArrayLike) -> Floats:

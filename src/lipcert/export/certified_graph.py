@@ -25,6 +25,7 @@ from lipcert.bounds.growth import growths
 from lipcert.bounds.tracing.program import Program, Step
 from lipcert.certificates.certificate import Certifier
 from lipcert.certificates.head import Head
+from lipcert.certificates.radius import rival_radii
 from lipcert.nn.bases.derived import Derived
 
 
@@ -86,7 +87,7 @@ class CertifiedGraph(nn.Module):
         else:
             lost, growing = head.float32_error(at_x, at_x.deployed, top, own)
             margin, constants = margin - error - lost, constants + growing
-        radius = _radius(margin, constants, top)
+        radius = rival_radii(margin, constants, top, rounded_down).amin(dim=1).clamp_min(0.0)
         if at_x.deployed is not None:
             radius = torch.minimum(radius, head.float32_limit(at_x, at_x.deployed).clamp_min(0.0))
         finite = _finite(logits)
@@ -94,16 +95,10 @@ class CertifiedGraph(nn.Module):
         return logits, torch.where(finite, top, -1), torch.where(trusted, radius, torch.zeros_like(radius))
 
 
-def _radius(margin: Tensor, constants: Tensor, top: Tensor) -> Tensor:
-    """The smallest margin/K over all rivals, rounded down: (B,)."""
-    down = 1 - 8 * torch.finfo(margin.dtype).eps
-    without_end = torch.full_like(margin, torch.inf)
-    free = torch.where(margin > 0, without_end, torch.zeros_like(margin))  # K = 0: the difference is constant
-    ratio = down * (margin / torch.where(constants == 0, torch.ones_like(constants), constants))
-    ratio = ratio.clamp_max(torch.finfo(margin.dtype).max)  # only what is constant has a radius without end
-    radius = torch.where(constants == 0, free, ratio)
-    rivals = torch.arange(margin.shape[1]) != top[:, None]
-    return torch.where(rivals, radius, without_end).amin(dim=1).clamp_min(0.0)
+def rounded_down(ratio: Tensor) -> Tensor:
+    """Round down without nextafter, which ONNX lacks; only a constant difference has a radius without end."""
+    kind = torch.finfo(ratio.dtype)
+    return ((1 - 8 * kind.eps) * ratio).clamp_max(kind.max)
 
 
 def _finite(x: Tensor) -> Tensor:
