@@ -35,7 +35,7 @@ def margin() -> Figure:
     points = torch.from_numpy(np.stack([across.ravel(), along.ravel()], axis=1))
     logits = prover.logits(points)
     difference = (logits[:, 1] - logits[:, 0]).numpy().reshape(across.shape)
-    width = EPS * float(prover.pairs[0, 1])
+    width = EPS * float(prover.proved.pairs[0, 1])
 
     figure, axes = plt.subplots(figsize=(7.6, 4.6), layout="constrained")
     for label, colour in enumerate((GREEN, BLUE)):
@@ -68,7 +68,7 @@ def constant() -> Figure:
     logits = prover.logits(line)
     values = (logits[:, 0] - logits[:, 1]).numpy()
     start = float(np.interp(0.0, t, values))
-    k = float(prover.pairs[0, 1])
+    k = float(prover.proved.pairs[0, 1])
     radius = float(prover(here[None]).radius)
 
     figure, panels = plt.subplots(1, 2, figsize=(9.2, 3.6), layout="constrained")

@@ -31,6 +31,6 @@ for found in lipcert.certified_accuracy(certificate, test.y, radii=[0.0, 0.05, 0
 
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 points = axes.scatter(*test.x.T, c=certificate.radius, s=6, cmap="viridis")
-axes.set(aspect="equal", title=f"certified radii, proved K = {float(prover.pairs.max()):.1f}")
+axes.set(aspect="equal", title=f"certified radii, proved K = {prover.k_f:.1f}")
 figure.colorbar(points, label="radius")
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "moons.png", dpi=120)

@@ -208,7 +208,7 @@ def test_the_margin_less_its_error_is_below_the_exact_margin() -> None:
         certificate, careless = prover(x[None]), prover(x[None], rounding="ignored")
         top = int(certificate.prediction)
         for j in {0, 1, 2} - {top}:
-            gap = (exact[top] - exact[j]) / Fraction(float(prover.pairs[top, j]))
+            gap = (exact[top] - exact[j]) / Fraction(float(prover.proved.pairs[top, j]))
             assert Fraction(float(certificate.radius)) <= max(gap, Fraction(0))
             false_without_rounding_terms += float(careless.radius) > 0 and gap <= 0
     assert false_without_rounding_terms > 0  # so the inputs do test something
@@ -406,7 +406,7 @@ def test_nor_do_the_pieces_of_one(rounding: Rounding, shape: tuple[int, ...]) ->
     model = nn.Sequential(*stem, nn.Linear(2 if not stem else 16, 3))
     prover, x = certifier(model, shape), torch.randn(10, *shape)
     whole, logits = prover(x, rounding), prover.logits(x)
-    prover._piece = 3
+    prover.float64.piece = 3
     parts = prover(x, rounding)
     assert torch.equal(whole.prediction, parts.prediction)
     assert torch.equal(whole.rival, parts.rival)
@@ -447,5 +447,5 @@ def test_a_parametrised_weight_is_certified_as_it_runs(how: str) -> None:
     prover = certifier(model, (6,))
     assert torch.equal(model(x), before)  # the model itself stays as it was
     executed = torch.linalg.svdvals(model[0].weight.detach().double())[0]
-    assert prover.bound.value == pytest.approx(float(executed), rel=1e-13)
+    assert prover.proved.bound.value == pytest.approx(float(executed), rel=1e-13)
     assert prover(x).radius.shape == (3,)

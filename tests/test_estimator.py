@@ -242,7 +242,7 @@ def test_pickled_it_is_the_same_and_not_proved_again(
     wine: tuple[CertifiedClassifier, np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, X, _ = wine
-    monkeypatch.setattr("lipcert.certificates.certificate.prove", lambda *_: pytest.fail("proved again"))
+    monkeypatch.setattr("lipcert.certificates.proved_model.prove", lambda *_: pytest.fail("proved again"))
     copy = pickle.loads(pickle.dumps(model))
     assert (copy.certified_radius(X) == model.certified_radius(X)).all()
     assert (copy.predict_proba(X) == model.predict_proba(X)).all()
@@ -322,7 +322,7 @@ def test_bad_data_are_refused(wine: tuple[CertifiedClassifier, np.ndarray, np.nd
 
 
 @pytest.mark.parametrize(
-    "when", ["lipcert.train.stacked.stack.Stack.advance", "lipcert.certificates.certificate.prove"]
+    "when", ["lipcert.train.stacked.stack.Stack.advance", "lipcert.certificates.proved_model.prove"]
 )
 def test_an_interrupted_fit_changes_nothing(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = load_iris(return_X_y=True)

@@ -20,7 +20,7 @@ from lipcert.bounds.provers.rounding import SAFETY, TINY, TINY32, U, gamma
 from lipcert.bounds.provers.strips import Strip, strip_norm_upper
 from lipcert.bounds.rules.linear import LinearRule, dot_roundoff
 from lipcert.bounds.tracing.program import Program, trace
-from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.certifier import Certifier
 from lipcert.certificates.head import Head
 
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lipcert import InputError
-from lipcert.certificates.certificate import Certifier, certifier
+from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load
 from lipcert.certificates.statement import claimed, read_certificate
 from lipcert.certificates.verification import Check
@@ -257,10 +257,12 @@ def test_an_edited_claim_does_not_hold(edit: str, run: Path, tmp_path: Path) -> 
 
 
 def proved_constants(prover: Certifier) -> dict[Way, float]:
-    layers: dict[Way, float] = {("layers", i, "upper"): x.upper for i, x in enumerate(prover.bound.layers)}
+    layers: dict[Way, float] = {
+        ("layers", i, "upper"): x.upper for i, x in enumerate(prover.proved.bound.layers)
+    }
     return {
         **layers,
-        ("k_features",): prover.bound.value,
+        ("k_features",): prover.proved.bound.value,
         ("k_f",): prover.k_f,
         **{("pairs", name): prover.k_f for name in ("smallest", "median", "largest")},  # one pair
     }

@@ -13,13 +13,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from lipcert import bounds, data, losses, models, nn
     from lipcert.bounds import Bounded, UnknownBoundError, upper
-    from lipcert.certificates.certificate import (
-        Certificate,
-        Certifier,
-        certified_accuracy,
-        certifier,
-        certify,
-    )
+    from lipcert.certificates.certificate import Certificate, certified_accuracy
+    from lipcert.certificates.certifier import Certifier, certifier, certify
     from lipcert.certificates.loading import load
     from lipcert.errors import DisagreementError, InputError, LipcertError, StaleBoundError
     from lipcert.estimator import CertifiedClassifier
@@ -31,10 +26,10 @@ _HOME = {
     "UnknownBoundError": "lipcert.errors",
     "Certificate": "lipcert.certificates.certificate",
     "CertifiedClassifier": "lipcert.estimator",
-    "Certifier": "lipcert.certificates.certificate",
+    "Certifier": "lipcert.certificates.certifier",
     "certified_accuracy": "lipcert.certificates.certificate",
-    "certifier": "lipcert.certificates.certificate",
-    "certify": "lipcert.certificates.certificate",
+    "certifier": "lipcert.certificates.certifier",
+    "certify": "lipcert.certificates.certifier",
     "load": "lipcert.certificates.loading",
     "DisagreementError": "lipcert.errors",
     "InputError": "lipcert.errors",

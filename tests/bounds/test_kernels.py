@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from lipcert import InputError, certifier
 from lipcert.bounds.fidelity.kernels import AsksForKernels
 from lipcert.bounds.precision import full_precision
-from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.certifier import Certifier
 
 SHAPE = (1, 12, 12)
 

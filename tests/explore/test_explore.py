@@ -25,7 +25,7 @@ from lipcert.errors import InputError
 from lipcert.explore import playground
 from lipcert.explore.computing import in_turn
 from lipcert.explore.exhibit import Exhibit
-from lipcert.explore.image_view import Judge, proved_radii, read_upload
+from lipcert.explore.image_view import Judge, read_upload
 from lipcert.explore.images_tab import Looking, Visit
 from lipcert.explore.playground import LOSSES, Wish, numbers_of, train
 from lipcert.explore.playground_tab import Watching
@@ -98,7 +98,7 @@ def test_every_frame_of_a_training_is_proved(loss: str) -> None:
     last = frames[-1]
     assert last.step == last.steps == 30
     prover, data = last.picture.prover, last.picture.data
-    assert len([layer for layer in prover.bound.layers if layer.kind == "Linear"]) == 2
+    assert len([layer for layer in prover.proved.bound.layers if layer.kind == "Linear"]) == 2
     certificate = prover(data.x)
     right = certificate.prediction == data.y
     assert value(numbers_of(last), "CRA") == f"{100 * (right & certificate.at(0.1)).double().mean():.1f} %"
@@ -149,7 +149,7 @@ def test_a_new_training_replaces_the_old_and_stop_ends_it(monkeypatch: pytest.Mo
 def test_radii_against_rivals_agree_with_the_certificate(judge: Judge, exhibit: Exhibit) -> None:
     assert exhibit.examples is not None
     x = exhibit.examples.floats(slice(None))
-    radii, certificate = proved_radii(judge.prover, x), judge.prover(x)
+    radii, certificate = judge.prover.rival_radii(x), judge.prover(x)
     assert torch.equal(radii.amin(1), certificate.radius)
     assert torch.equal(radii.argmin(1)[certificate.radius > 0], certificate.rival[certificate.radius > 0])
     assert torch.equal(radii.argmax(1), certificate.prediction)

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.certifier import Certifier
 from lipcert.errors import InputError, LipcertWarning
 from lipcert.export import export_onnx
 from lipcert.export.certified_graph import CertifiedGraph
@@ -41,7 +41,7 @@ def outputs(path: Path, x: Tensor) -> list[np.ndarray]:
 
 def check(path: Path, prover: Certifier, float32: bool) -> None:
     for batch in (1, 5):
-        x = torch.rand(batch, *prover.input_shape)
+        x = torch.rand(batch, *prover.proved.input_shape)
         logits, labels, radius = outputs(path, x if float32 else x.double())
         certificate = prover(x, "float32" if float32 else "float64")
         expected = prover.logits(x)
@@ -70,7 +70,7 @@ def test_an_mlp(float32: bool, tmp_path: Path) -> None:
 def test_the_graph_is_the_certifier(name: str) -> None:
     """Before it is exported, where every family is quickly checked."""
     prover = family(name)
-    x = torch.rand(6, *prover.input_shape)
+    x = torch.rand(6, *prover.proved.input_shape)
     for float32 in (False, True):
         graph = CertifiedGraph(prover, float32).eval()
         logits, labels, radius = graph(x if float32 else x.double())

@@ -16,7 +16,7 @@ from lipcert.bounds.growth import growths
 from lipcert.bounds.proof import prove
 from lipcert.bounds.provers.rounding import U
 from lipcert.bounds.tracing.program import trace
-from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.certifier import Certifier
 from lipcert.errors import InputError
 from lipcert.export.certified_graph import CertifiedGraph
 from lipcert.nn.bases.derived import Derived

@@ -71,7 +71,7 @@ def test_the_estimate_is_below_the_proof_and_close(name: str) -> None:
     prover = certifier(model, about.input_shape)
     # Training takes 1 for layers that are built to have it; some have a little less.
     modules = dict(model.named_modules())
-    layers = [layer for layer in prover.bound.layers if rule_of(modules[layer.path]).built]
+    layers = [layer for layer in prover.proved.bound.layers if rule_of(modules[layer.path]).built]
     less = math.prod(min(layer.upper, 1.0) for layer in layers)
     assert estimate <= prover.k_f / less * (1 + 1e-12)
     assert estimate >= prover.k_f * (1 - 1e-3)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from lipcert.bounds import Bounded
-from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.certifier import Certifier
 from lipcert.certificates.loading import load
 from lipcert.certificates.statement import claimed, read_certificate
 from lipcert.commands.work.certify import verify_file

@@ -256,7 +256,7 @@ def test_a_head_with_rows_of_length_one_is_a_linear_head() -> None:
     assert float(lip.features) == 1
     certifier = lipcert.certifier(model.eval(), (4,))
     rows = model[2].double().weight
-    found = torch.as_tensor(certifier.pairs) / certifier.bound.value
+    found = torch.as_tensor(certifier.proved.pairs) / certifier.proved.bound.value
     torch.testing.assert_close(found, torch.cdist(rows, rows))
 
 
@@ -277,7 +277,7 @@ def test_a_deep_stack_certifies() -> None:
         LLNLinear(16, 5),
     ).eval()
     certifier = lipcert.certifier(model, (3, 8, 8))
-    assert certifier.bound.value <= 1 + 1e-5
+    assert certifier.proved.bound.value <= 1 + 1e-5
     x = torch.rand(8, 3, 8, 8)
     assert (certifier(x).radius > 0).all()
     assert (certifier(x, rounding="float32").radius <= certifier(x).radius).all()
@@ -360,8 +360,8 @@ def test_the_certificate_is_about_the_weights_of_its_precision() -> None:
     model = nn.Sequential(SOCLinear(6, 6, bias=False), MinMax(), nn.Linear(6, 2)).eval()
     prover = lipcert.certifier(model, (6,))
     executed = torch.linalg.svdvals(model[0].weight.detach().double())[0]
-    assert prover.bound.layers[0].upper == pytest.approx(float(executed), rel=1e-12)
-    assert prover.bound.layers[0].upper == pytest.approx(upper(model[0], (6,)).value, rel=1e-15)
+    assert prover.proved.bound.layers[0].upper == pytest.approx(float(executed), rel=1e-12)
+    assert prover.proved.bound.layers[0].upper == pytest.approx(upper(model[0], (6,)).value, rel=1e-15)
     x = torch.randn(5, 6)
     with torch.no_grad():
         expected = model[2].double()(model[1](nn.functional.linear(x.double(), model[0].weight.double())))

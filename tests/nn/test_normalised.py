@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from lipcert import InputError, UnknownBoundError, upper
-from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.certifier import Certifier
 from lipcert.nn import Normalised, Standardise
 from tests.bounds.test_convolution import dense
 

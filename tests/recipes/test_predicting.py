@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from lipcert.certificates.certificate import certifier
+from lipcert.certificates.certifier import certifier
 from lipcert.certificates.loading import load
 from lipcert.certificates.predictions import predict_files
 from lipcert.data import load as load_data

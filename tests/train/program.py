@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.certifier import Certifier
 from lipcert.certificates.verification import certify_data
 from lipcert.data import Dataset
 from lipcert.errors import InterruptedRunError

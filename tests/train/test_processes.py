@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.certifier import Certifier
 from lipcert.certificates.verification import certify_data
 from lipcert.runs import Run
 from lipcert.train.hardware import is_first_process, started

@@ -16,7 +16,8 @@ from lipcert.attack.margin import towards_rival
 from lipcert.attack.projection import inside, reach
 from lipcert.attack.roundings import among_roundings
 from lipcert.attack.target import FARTHEST, Target
-from lipcert.certificates.certificate import Certifier, Rounding
+from lipcert.certificates.certificate import Rounding
+from lipcert.certificates.certifier import Certifier
 from lipcert.data import Dataset
 
 

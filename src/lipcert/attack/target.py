@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.bounded import binary_as_two
-from lipcert.certificates.certificate import Certifier, Rounding
+from lipcert.certificates.certificate import Rounding
+from lipcert.certificates.certifier import Certifier
 from lipcert.errors import InputError
 
 # Networks that are constant have an infinite radius; attacks go so far.

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 from torch import Tensor
 
-from lipcert.certificates.certificate import Certifier, certifier
+from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.progress import proving
 from lipcert.certificates.statement import find_certificate
@@ -84,7 +84,7 @@ class _Judge:
         x = torch.from_numpy(np.stack(list(images.values()))).float() / 255
         certificate = self.prover(x)
         probability: Tensor = (self.sharpness * self.prover.logits(x)).softmax(dim=1)  # (B, N)
-        names = self.card.classes or tuple(str(i) for i in range(self.prover.classes))
+        names = self.card.classes or tuple(str(i) for i in range(self.prover.proved.classes))
         for i, file in enumerate(images):
             top, radius = int(certificate.prediction[i]), float(certificate.radius[i])
             abstains = top < 0 or (self.abstain_below is not None and radius <= self.abstain_below)

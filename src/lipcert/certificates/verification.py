@@ -21,12 +21,11 @@ from lipcert.bounds.provers.proof_cache import fresh_proofs
 from lipcert.certificates.certificate import (
     Certificate,
     CertifiedAccuracy,
-    Certifier,
     Rounding,
     binomial_interval,
     certified_accuracy,
-    certifier,
 )
+from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.shards import ALONE, Shard
 from lipcert.certificates.statement import (
     FORMAT,
@@ -103,8 +102,8 @@ def describe(
         model_sha256=tensors_sha256(model.state_dict()),
         rounding=rounding,
         local=list(balls),
-        effort=prover.effort,
-        k_features=claimed("k_features", prover.bound.value),
+        effort=prover.proved.effort,
+        k_features=claimed("k_features", prover.proved.bound.value),
         k_f=claimed("k_f", prover.k_f),
         pairs=Pairs(**{name: claimed("K_ij", value) for name, value in _summary(prover).items()}),
         layers=[_layer(found) for found in _layers(prover)],
@@ -121,7 +120,7 @@ def architecture(card: ModelCard) -> Architecture:
 
 
 def _layers(prover: Certifier) -> list[dict[str, Any]]:
-    return [{**asdict(layer), "shape": list(layer.shape)} for layer in prover.bound.layers]
+    return [{**asdict(layer), "shape": list(layer.shape)} for layer in prover.proved.bound.layers]
 
 
 def _layer(found: dict[str, Any]) -> Layer:
@@ -130,8 +129,8 @@ def _layer(found: dict[str, Any]) -> Layer:
 
 def _summary(prover: Certifier) -> dict[str, float]:
     """The proved constants K_ij of all pairs of classes, in three numbers."""
-    off_diagonal = ~torch.eye(prover.classes, dtype=torch.bool)
-    pairs = prover.pairs[off_diagonal]
+    off_diagonal = ~torch.eye(prover.proved.classes, dtype=torch.bool)
+    pairs = prover.proved.pairs[off_diagonal]
     return {"smallest": float(pairs.min()), "median": float(pairs.median()), "largest": float(pairs.max())}
 
 
@@ -255,7 +254,7 @@ def _bound_checks(claim: Statement, prover: Certifier) -> Iterator[Check]:
     yield Check("the layers are those of the certificate", same)
     for mine, theirs in zip(layers, claim.layers, strict=False):
         yield _at_most(f"{mine['path']}: K", mine["upper"], theirs.upper)
-    yield _at_most("k_features", prover.bound.value, claim.k_features)
+    yield _at_most("k_features", prover.proved.bound.value, claim.k_features)
     yield _at_most("k_f", prover.k_f, claim.k_f)
     for name, value in _summary(prover).items():
         yield _at_most(f"the {name} K_ij", value, getattr(claim.pairs, name))

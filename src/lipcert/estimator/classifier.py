@@ -16,7 +16,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
-from lipcert.certificates.certificate import Certificate, certifier
+from lipcert.certificates.certificate import Certificate
+from lipcert.certificates.certifier import certifier
 from lipcert.certificates.radius import rival_radii, unrounded
 from lipcert.data import Dataset
 from lipcert.errors import InputError
@@ -128,7 +129,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         logits = torch.from_numpy(self._logits(self._scaled(X)))  # (B, N)
         # No constant is 0, so that classes keep an order where the network is constant.
-        pairs = self.certifier_.pairs.clamp_min(torch.finfo(torch.float64).tiny)  # (N, N)
+        pairs = self.certifier_.proved.pairs.clamp_min(torch.finfo(torch.float64).tiny)  # (N, N)
         inside = []
         for i, constants in enumerate(pairs):
             top = torch.full((len(logits),), i)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from lipcert.certificates.certificate import certifier
+from lipcert.certificates.certifier import certifier
 from lipcert.certificates.loading import load
 from lipcert.certificates.predictions import image_form, sharpness
 from lipcert.certificates.progress import proving
@@ -55,7 +55,7 @@ def _judge(source: str, card: ModelCard, form: Form) -> Judge:
     model = load(source)
     with proving():
         prover = certifier(model, card.input_shape)
-    names = card.classes or tuple(str(i) for i in range(prover.classes))
+    names = card.classes or tuple(str(i) for i in range(prover.proved.classes))
     return Judge(model, prover, form, names, sharpness(source))
 
 

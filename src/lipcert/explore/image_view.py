@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from lipcert.attack.margin import towards_rival
 from lipcert.attack.target import Target
-from lipcert.certificates.certificate import Certifier
-from lipcert.certificates.radius import rival_radii
+from lipcert.certificates.certifier import Certifier
 from lipcert.data.image_cache import Form, read_image
 from lipcert.errors import InputError
 from lipcert.explore import markup
@@ -67,7 +66,7 @@ class Judge:
         top = int(certificate.prediction)
         if top < 0:
             raise InputError("model: its logits are not finite on this image")
-        radii = proved_radii(self.prover, x)[0].tolist()
+        radii = self.prover.rival_radii(x)[0].tolist()
         rivals = [(self.names[j], radii[j]) for j in range(len(radii)) if j != top]
         probability = (self.sharpness * self.prover.logits(x)).softmax(dim=1)
         return Verdict(
@@ -83,7 +82,7 @@ class Judge:
             raise InputError(f"eps: expected a number >= 0, got {eps}")
         target = Target.of(self.model, self.prover, _floats(image), "float64", (0.0, 1.0))
         top = int(target.prediction)
-        order = proved_radii(self.prover, target.x)[0].argsort()
+        order = self.prover.rival_radii(target.x)[0].argsort()
         rivals = order[order != top][:RIVALS]
         targets = _repeated(target, rivals)
         points = towards_rival(targets, torch.full((len(rivals),), eps, dtype=torch.float64), STEPS)
@@ -101,16 +100,6 @@ class Judge:
             certified=float(target.radius) > eps,
             broken=bool(target.broken(point)),
         )
-
-
-def proved_radii(prover: Certifier, x: Tensor) -> Tensor:
-    """Within which no input gets class j: (B, N), proved, rounding included; infinite for the prediction."""
-    at_x = prover.evaluated(x)
-    logits = prover.head(at_x.features)
-    top = logits.argmax(dim=1)
-    margin = prover.head.margin(logits, top)
-    margin = margin - prover.head.margin_error(at_x, top, margin)
-    return rival_radii(margin, prover.pairs[top], top).clamp_min(0.0)
 
 
 def read_upload(path: Path, form: Form) -> np.ndarray:

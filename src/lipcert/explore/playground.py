@@ -14,7 +14,7 @@ from functools import cache
 
 from lightning_fabric import Fabric
 
-from lipcert.certificates.certificate import certifier
+from lipcert.certificates.certifier import certifier
 from lipcert.data import Dataset
 from lipcert.errors import InputError, TrainingError
 from lipcert.explore import markup

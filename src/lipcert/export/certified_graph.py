@@ -23,7 +23,7 @@ from lipcert.bounds.contract import Rule
 from lipcert.bounds.evaluation import DOUBLE, SINGLE, evaluate
 from lipcert.bounds.growth import growths
 from lipcert.bounds.tracing.program import Program, Step
-from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.certifier import Certifier
 from lipcert.certificates.head import Head
 from lipcert.certificates.radius import rival_radii
 from lipcert.nn.bases.derived import Derived
@@ -62,11 +62,11 @@ class CertifiedGraph(nn.Module):
     def __init__(self, prover: Certifier, float32: bool = False) -> None:
         super().__init__()
         self._float32, self._own = float32, SINGLE if float32 else DOUBLE
-        self._program, self._head = _copied(prover.features, prover.head, float32)
-        self._bound = prover.bound
+        self._program, self._head = _copied(prover.proved.features, prover.proved.head, float32)
+        self._bound = prover.proved.bound
         # Not the certifier's own: a graph has products with matrices where layers have FFTs.
         self._growths = [] if float32 else growths(self._program, self._bound)
-        self.register_buffer("_pairs", _narrowed(prover.pairs, float32))
+        self.register_buffer("_pairs", _narrowed(prover.proved.pairs, float32))
         # Registered, so that tracing finds their tensors.
         self.layers = nn.ModuleList([step.module for step in self._program.steps])
         self.last = self._head.layer

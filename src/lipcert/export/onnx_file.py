@@ -17,7 +17,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 import lipcert
 from lipcert.atomic import write_atomically
-from lipcert.certificates.certificate import Certifier
+from lipcert.certificates.certifier import Certifier
 from lipcert.errors import InputError
 from lipcert.export.certified_graph import CertifiedGraph
 from lipcert.export.patches import DECOMPOSITIONS, with_patches
@@ -38,10 +38,10 @@ def export_onnx(
     radius. `metadata` goes into the file beside what every file says of itself.
     """
     _require_onnx()
-    if float32 and not prover.is_float32:
+    if float32 and not prover.proved.is_float32:
         raise InputError("float32: speaks of a network with float32 weights, this one has others")
     graph = CertifiedGraph(prover, float32).eval()
-    x = torch.zeros(2, *prover.input_shape, dtype=torch.float32 if float32 else torch.float64)
+    x = torch.zeros(2, *prover.proved.input_shape, dtype=torch.float32 if float32 else torch.float64)
     with _quiet():
         program = torch.onnx.export(
             _traced(graph, x, float32),
@@ -60,7 +60,7 @@ def export_onnx(
     facts = {
         "lipcert": lipcert.__version__,
         "rounding": "float32" if float32 else "float64",
-        "input_shape": list(prover.input_shape),
+        "input_shape": list(prover.proved.input_shape),
         "k_f": prover.k_f,
         **(metadata or {}),
     }

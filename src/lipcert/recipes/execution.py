@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from lightning_fabric import Fabric
 
-from lipcert.certificates.certificate import Certificate, Certifier
+from lipcert.certificates.certificate import Certificate
+from lipcert.certificates.certifier import Certifier
 from lipcert.certificates.progress import proving
 from lipcert.certificates.shards import Shard
 from lipcert.certificates.verification import certify_data, describe

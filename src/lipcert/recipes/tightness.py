@@ -8,7 +8,7 @@ import torch
 from rich.progress import track
 
 from lipcert.bounds.witness import Witness, search
-from lipcert.certificates.certificate import certifier
+from lipcert.certificates.certifier import certifier
 from lipcert.certificates.loading import load
 from lipcert.certificates.progress import proving
 from lipcert.certificates.statement import Environment

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from torch import Tensor
 
-from lipcert.certificates.certificate import Certificate, Certifier, certifier
+from lipcert.certificates.certificate import Certificate
+from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load
 from lipcert.data import Dataset
 from lipcert.recipes import read_recipe
@@ -52,7 +53,7 @@ class Picture:
     @property
     def width(self) -> float:
         """εK₀₁: the margin in units of f₁ − f₀."""
-        return float(self.row["eps"]) * float(self.prover.pairs[0, 1])
+        return float(self.row["eps"]) * float(self.prover.proved.pairs[0, 1])
 
 
 def draw_panel(axes: Axes, picture: Picture) -> None:

@@ -10,7 +10,8 @@ from typing import Any, get_args
 
 from torch import nn
 
-from lipcert.certificates.certificate import RADII, Certifier, Rounding, certifier
+from lipcert.certificates.certificate import RADII, Rounding
+from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.local import balls_for
 from lipcert.certificates.progress import proving, waiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lipcert.certificates.certificate import certifier
+from lipcert.certificates.certifier import certifier
 from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.progress import proving, waiting
 from lipcert.certificates.statement import find_certificate

@@ -1,0 +1,81 @@
+"""A model with proved constants: what was proved, and whether the model is still the one it was proved of."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from lipcert.bounds.bounded import checked_classes
+from lipcert.bounds.fidelity.followed import Followed
+from lipcert.bounds.fidelity.guards import refuse_tampering_anywhere
+from lipcert.bounds.fidelity.kernels import refuse_flushed_denormals
+from lipcert.bounds.fidelity.replay import Replay
+from lipcert.bounds.precision import refuse_half_precision
+from lipcert.bounds.proof import Bound, Effort, prove
+from lipcert.bounds.provers.rounding import U
+from lipcert.certificates.head import Head
+from lipcert.certificates.shards import ALONE, Shard
+from lipcert.errors import InputError, LipcertWarning, StaleBoundError
+
+
+class ProvedModel:
+    """The constants of a model, proved once: `bound` of the features, `pairs` K_ij (N, N) of the logits."""
+
+    def __init__(
+        self, model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto", shard: Shard = ALONE
+    ) -> None:
+        refuse_tampering_anywhere(model)
+        refuse_half_precision(model)
+        refuse_flushed_denormals(all_threads=True)
+        self.model, self.effort = model, effort
+        self.is_float32 = all(p.dtype == torch.float32 for p in model.parameters())
+        followed = Followed.of(model, input_shape)
+        self.program, self.input_shape = followed.program, followed.input_shape
+        self.classes = max(checked_classes(self.program), 2)
+        self.features, head = self.program.split_head()
+        self.head = Head.linear(head) if head is not None else Head.identity(self.classes)
+        if head is None:
+            warnings.warn(
+                "the last layer is not linear: every pair of classes gets the bound of the whole "
+                "model times √2, which is looser",
+                LipcertWarning,
+                stacklevel=4,
+            )
+        # One process proves, so that all certify with the same bits.
+        proof = prove(self.features, effort) if shard.index == 0 else None
+        self.bound: Bound = shard.first(proof)
+        self.pairs = _product_up(self.head.spread, self.bound.value)
+        self.replay = Replay(followed, self.bound)
+        self._snapshot = self.replay.rehearse()
+
+    @property
+    def k_f(self) -> float:
+        """The largest K_ij."""
+        return float(self.pairs.max())
+
+    def check(self, x: Tensor) -> None:
+        """Raise unless the model is still the one that the proof is about, and these are inputs of it."""
+        refuse_half_precision(self.model)
+        refuse_flushed_denormals()
+        refuse_tampering_anywhere(self.model)
+        if tuple(x.shape[1:]) != self.input_shape:
+            raise InputError(
+                f"x: expected shape (B, {', '.join(map(str, self.input_shape))}), got {tuple(x.shape)}"
+            )
+        if len(x) == 0:
+            raise InputError("x: expected at least one sample")
+        if not x.is_floating_point():
+            raise InputError(f"x: expected floating-point inputs, got {x.dtype}")
+        changed = self.replay.change_since(self._snapshot)
+        if changed is not None:
+            raise StaleBoundError(f"{changed}: the model changed after the proof: make a new certifier")
+
+
+def _product_up(spread: Tensor, features: float) -> Tensor:
+    """spread·features from above; 0 only where a factor is."""
+    product = spread * (features * (1 + 4 * U))
+    product = torch.nextafter(product, product.new_tensor(torch.inf))
+    return torch.where((spread == 0) | (features == 0), 0.0, product)
