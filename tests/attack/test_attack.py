@@ -16,8 +16,8 @@ from lipcert.attack.band import ATTACKS
 from lipcert.attack.margin import towards_rival
 from lipcert.attack.roundings import among_roundings
 from lipcert.attack.target import Target
-from lipcert.certificates import certificate
 from lipcert.certificates import local as local_bound
+from lipcert.certificates import proved_model
 from lipcert.data import Dataset
 from lipcert.nn import MinMax
 from lipcert.recipes import execute, read_recipe
@@ -101,8 +101,8 @@ def test_brendel_bethge_comes_close_to_the_truth_of_a_linear_network() -> None:
 
 
 def test_half_the_constants_are_caught_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = certificate._product_up
-    monkeypatch.setattr(certificate, "_product_up", lambda spread, k: real(spread, k) / 2)
+    real = proved_model._product_up
+    monkeypatch.setattr(proved_model, "_product_up", lambda spread, k: real(spread, k) / 2)
     for name in ("linear", "dense"):
         assert attacked(name, "float64", ("margin",)).broken
 
@@ -119,8 +119,8 @@ def test_every_attack_breaks_a_certificate_that_is_too_large(
         return attack(model, certifier(model, (6,)), data, [0.05, 0.2], "smoke", attacks=(name,)).broken
 
     assert broken() == []
-    real = certificate._product_up
-    monkeypatch.setattr(certificate, "_product_up", lambda spread, k: real(spread, k) / 3)
+    real = proved_model._product_up
+    monkeypatch.setattr(proved_model, "_product_up", lambda spread, k: real(spread, k) / 3)
     assert broken()
 
 
@@ -233,8 +233,8 @@ def test_the_command_writes_the_band_and_says_when_a_certificate_breaks(
     assert "no certificate broken" in " ".join(said.split())
     assert {p.name for p in tmp_path.iterdir()} == {"attack.json", "attack.png"}
 
-    real = certificate._product_up
-    monkeypatch.setattr(certificate, "_product_up", lambda spread, k: real(spread, k) / 10)
+    real = proved_model._product_up
+    monkeypatch.setattr(proved_model, "_product_up", lambda spread, k: real(spread, k) / 10)
     status, said, _ = cli(*command)
     assert status == 1
     assert "BROKEN" in said

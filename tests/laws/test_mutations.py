@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 import lipcert.bounds.provers.convolution_norm as convolution
 import lipcert.bounds.rules.linear as linear
-import lipcert.certificates.certificate as certificate
 from lipcert.bounds import Constant
 from lipcert.bounds.contract import RULES, Registered
 from lipcert.bounds.provers.geometry import Geometry
+from lipcert.certificates import certifier, proved_model
 from tests.bounds.test_bounded import test_the_adjoint_of_any_convolution_is_exact as adjoint_law
 from tests.laws import test_layers, test_models
 from tests.test_certificate import linear as linear_layer
@@ -54,8 +54,8 @@ def test_nothing_planted_nothing_caught() -> None:
 
 
 def test_constants_halved(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = certificate._product_up
-    monkeypatch.setattr(certificate, "_product_up", lambda spread, k: real(spread, k) / 2)
+    real = proved_model._product_up
+    monkeypatch.setattr(proved_model, "_product_up", lambda spread, k: real(spread, k) / 2)
     with pytest.raises(AssertionError):
         test_models.test_no_attack_lands_inside_a_radius("mlp")
 
@@ -77,7 +77,7 @@ def test_rivals_masked_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
         quotient = torch.where(margin == 0, torch.inf, margin / constants)
         return quotient.min(dim=1)
 
-    monkeypatch.setattr(certificate, "_radius", radius)
+    monkeypatch.setattr(certifier, "nearest_rival", radius)
     with pytest.raises(AssertionError):
         tie_law(linear_layer([[1.0], [-1.0]]), 0.0)
 
