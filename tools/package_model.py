@@ -19,7 +19,7 @@ from lipcert.commands.work.certify import certify_model
 from lipcert.models import save
 from lipcert.models.files import model_file, read_card, round_to_16_bits
 from lipcert.recipes.reading import read_recipe
-from lipcert.recipes.tightness import measure
+from lipcert.recipes.tightness import measure_run
 from lipcert.report.model_card import model_card
 from lipcert.runs import Run
 
@@ -44,7 +44,7 @@ def package(run: Run, home: Path) -> None:
         # Of the rounded weights; an earlier search of the very same ones is kept.
         if run.path == home and run.tightness_file.is_file():
             shutil.copy(run.tightness_file, made.tightness_file)
-        measure(made, "cpu", quiet=False)
+        measure_run(made, "cpu", quiet=False)
         (made.path / "model-card.md").write_text(model_card(made.path, home.name))
         home.mkdir(parents=True, exist_ok=True)
         for file in made.path.iterdir():

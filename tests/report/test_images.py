@@ -12,6 +12,7 @@ import torch
 from lipcert import InputError
 from lipcert.data.examples import write_cifar10
 from lipcert.recipes import execute, packaged_recipes, read_recipe
+from lipcert.recipes.splits import Splits
 from lipcert.report.comparison import _paper, compare, splits_shown, write_comparison
 from lipcert.report.names import is_published_size
 from lipcert.report.run_figures import write_evaluation
@@ -38,7 +39,7 @@ def test_certificates_are_kept_sample_by_sample(run: Run) -> None:
 
 
 def test_pictures_and_the_table_by_class(run: Run) -> None:
-    written = {path.name: path for path in write_evaluation(run)}
+    written = {path.name: path for path in write_evaluation(run, read_recipe(str(run.recipe)), Splits())}
     assert set(written) == {"curve.png", "classes.csv", "images.png"}
     assert all(path.stat().st_size > 100 for path in written.values())
     rows = list(csv.DictReader(written["classes.csv"].open()))

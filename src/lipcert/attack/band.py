@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from rich.progress import Progress
@@ -30,7 +30,9 @@ class Budget(NamedTuple):
     classes: int  # that the targeted attack tries per sample
 
 
-BUDGETS = {
+BudgetName = Literal["full", "cpu", "smoke"]
+
+BUDGETS: dict[BudgetName, Budget] = {
     "full": Budget(1000, 500, 256, 9),
     "cpu": Budget(128, 50, 64, 3),
     "smoke": Budget(16, 10, 8, 2),
@@ -73,7 +75,7 @@ def attack(
     certifier: Certifier,
     data: Dataset,
     radii: Sequence[float],
-    budget: str = "cpu",
+    budget: BudgetName = "cpu",
     rounding: Rounding = "float64",
     attacks: Sequence[str] = ATTACKS,
     local: Sequence[float] = (),

@@ -83,7 +83,7 @@ def describe(
     card: ModelCard,
     prover: Certifier,
     source: Mapping[str, Any],
-    splits: Mapping[str, tuple[Dataset, Certificate]],
+    splits: Mapping[Split, tuple[Dataset, Certificate]],
     radii: Sequence[float],
     training: Training | None = None,
     seconds: float | None = None,
@@ -108,7 +108,7 @@ def describe(
         pairs=Pairs(**{name: claimed("K_ij", value) for name, value in _summary(prover).items()}),
         layers=[_layer(found) for found in _layers(prover)],
         data=dict(source),
-        splits={name: _accuracies(*parts, radii) for name, parts in splits.items()},  # type: ignore[misc]
+        splits={name: _accuracies(*parts, radii) for name, parts in splits.items()},
         **stated,
         seconds=seconds,
     )

@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from lipcert.commands.support.options import Data, Local, Model, Radii, RoundingName, SplitName, command, show
+from lipcert.commands.support.options import (
+    Data,
+    Local,
+    Model,
+    Radii,
+    RoundingName,
+    SplitName,
+    choice,
+    command,
+    show,
+)
 
 app = command()
 
@@ -35,11 +45,23 @@ def attack(
     Example: lipcert attack runs/moons-cll --budget smoke
     """
     from lipcert.atomic import write_json
+    from lipcert.attack import BudgetName
+    from lipcert.certificates.certificate import Rounding
     from lipcert.commands.work.attack import attack_model
+    from lipcert.data.base import Split
     from lipcert.report.band import band_figure, band_table
 
     quiet = not sys.stderr.isatty()
-    band, findings = attack_model(model, data, split, radii, rounding, budget, local, quiet)
+    band, findings = attack_model(
+        model,
+        data,
+        choice("--split", split, Split),
+        radii,
+        choice("--rounding", rounding, Rounding),
+        choice("--budget", budget, BudgetName),
+        local,
+        quiet,
+    )
     show(band_table(findings))
     write_json(output, findings)
     picture = band_figure(band, findings, output.with_suffix(".png"))

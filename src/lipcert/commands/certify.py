@@ -15,6 +15,7 @@ from lipcert.commands.support.options import (
     Radii,
     RoundingName,
     SplitName,
+    choice,
     command,
     show,
 )
@@ -37,11 +38,22 @@ def certify(
 
     Example: lipcert certify runs/moons-cll --radii 0.05,0.1,0.15
     """
+    from lipcert.bounds.proof import Effort
+    from lipcert.certificates.certificate import Rounding
     from lipcert.certificates.statement import write_certificate
     from lipcert.commands.work.certify import certify_model
+    from lipcert.data.base import Split
     from lipcert.report.table import certificate_table
 
-    findings = certify_model(model, data, split, radii, rounding, effort, local)
+    findings = certify_model(
+        model,
+        data,
+        choice("--split", split, Split),
+        radii,
+        choice("--rounding", rounding, Rounding),
+        choice("--effort", effort, Effort),
+        local,
+    )
     show(certificate_table(findings))
     write_certificate(output, findings)
     print(f"certificate: {output}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lipcert.commands.support.options import EffortName, Model, command
+from lipcert.commands.support.options import EffortName, Model, choice, command
 
 app = command()
 
@@ -25,8 +25,9 @@ def export(
 
     Example: lipcert export cifar10-4c3f-cll model.onnx
     """
+    from lipcert.bounds.proof import Effort
     from lipcert.commands.work.export import export_model
 
-    for line in export_model(model, output, float32, effort):
+    for line in export_model(model, output, float32, choice("--effort", effort, Effort)):
         print(line)
     print(f"next: python examples/onnx_only.py {output}, or any ONNX runtime")

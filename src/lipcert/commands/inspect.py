@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lipcert.commands.support.options import EffortName, command, show
+from lipcert.commands.support.options import EffortName, choice, command, show
 
 app = command()
 
@@ -26,6 +26,7 @@ def inspect(
 
     Example: lipcert inspect runs/moons-cll
     """
+    from lipcert.bounds.proof import Effort
     from lipcert.commands.work.inspection import inspection_of
 
-    show(inspection_of(model, input_shape, effort))
+    show(inspection_of(model, input_shape, choice("--effort", effort, Effort)))

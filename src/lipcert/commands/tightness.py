@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lipcert.commands.support.options import command
+from lipcert.commands.support.options import choice, command
 
 app = command()
 
@@ -24,10 +24,10 @@ def tightness(
 
     Example: lipcert tightness runs/moons-cll --budget cpu
     """
-    from lipcert.recipes.tightness import measure
+    from lipcert.recipes.tightness import BudgetName, measure_run
     from lipcert.runs import Run
 
-    found = measure(Run(run), budget, quiet=not sys.stderr.isatty())
+    found = measure_run(Run(run), choice("--budget", budget, BudgetName), quiet=not sys.stderr.isatty())
     print(
         f"{found.lower:.6g} (witnessed) ≤ K_f ≤ {found.upper:.6g} (proved): "
         f"tightness {100 * found.tightness:.1f} %, {found.pairs} pairs, {found.steps} steps"

@@ -46,23 +46,27 @@ def train(
     Example: lipcert train moons-cll --set seed=2 --output runs/second
     """
     from lipcert.recipes import execute, execute_stack, read_recipe, read_stack
+    from lipcert.recipes.splits import Splits
     from lipcert.report.run_figures import write_evaluation
     from lipcert.report.table import run_table
+    from lipcert.runs import Run
     from lipcert.train.hardware import Hardware, is_first_process
 
-    hardware = Hardware(accelerator, devices, nodes, strategy, precision)
+    splits, hardware = Splits(), Hardware(accelerator, devices, nodes, strategy, precision)
     if stack or len(recipes) > 1:
         named = read_stack(recipes, budget, set_ or [], stack or [])
         places = {(output or Path("runs")) / name: recipe for name, recipe in named.items()}
-        runs = execute_stack(places, resume=resume, overwrite=overwrite, hardware=hardware)
+        execute_stack(places, resume=resume, overwrite=overwrite, hardware=hardware, splits=splits)
     else:
         settled = read_recipe(recipes[0], budget, set_ or [])
-        place = output or Path("runs") / settled.name
-        runs = [execute(settled, place, resume=resume, overwrite=overwrite, hardware=hardware)]
+        places = {output or Path("runs") / settled.name: settled}
+        ((place, recipe),) = places.items()
+        execute(recipe, place, resume=resume, overwrite=overwrite, hardware=hardware, splits=splits)
     if is_first_process():
+        runs = list(map(Run, places))
         show(run_table(runs))
-        for run in runs:
-            for picture in write_evaluation(run):
+        for run, recipe in zip(runs, places.values(), strict=True):
+            for picture in write_evaluation(run, recipe, splits):
                 print(f"wrote {picture}")
             print(f"run: {run.path}")
         print(f"next: {_next_step(runs[0])}")

@@ -15,11 +15,11 @@ from functools import cache
 from lightning_fabric import Fabric
 
 from lipcert.certificates.certifier import certifier
-from lipcert.data import Dataset
 from lipcert.errors import InputError, TrainingError
 from lipcert.explore import markup
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.recipes.execution import build
+from lipcert.recipes.splits import Splits
 from lipcert.report.moons_figure import Picture, draw_outputs, draw_panel
 from lipcert.runs import Run
 from lipcert.train import Hardware
@@ -45,7 +45,7 @@ _QUICK = (
 _WIDTH = 20
 
 # Made once.
-_DATA: dict[str, Dataset] = {}
+_SPLITS = Splits()
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Frame:
 
 def train(wish: Wish, wanted: Callable[[], bool] = lambda: True) -> Iterator[Frame]:
     """Frames from the first weights to the last; no more of them once it is not `wanted`."""
-    plan, _ = build(wish.recipe(), _DATA)
+    plan, _ = build(wish.recipe(), _SPLITS)
     # A run directory that is nowhere: nothing is kept.
     training = Training(plan, Run(os.devnull), _fabric())
     steps = Stack([training])

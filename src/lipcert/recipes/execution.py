@@ -22,13 +22,14 @@ from lipcert.data.base import Split
 from lipcert.errors import InputError, TrainingError
 from lipcert.models import ModelCard, save
 from lipcert.recipes.schema import Recipe, within
+from lipcert.recipes.splits import Splits
 from lipcert.recipes.tightness import measure
 from lipcert.runs import Run
 from lipcert.train import Hardware, Plan, fit, fit_stack
 from lipcert.train.hardware import is_first_process, shard_of, started
 from lipcert.train.stacked.stack import check_stack
 
-Splits = dict[str, tuple[Dataset, Certificate]]
+Certified = dict[Split, tuple[Dataset, Certificate]]
 
 
 def execute(
@@ -38,11 +39,12 @@ def execute(
     resume: bool = False,
     overwrite: bool = False,
     hardware: Hardware | None = None,
+    splits: Splits | None = None,
 ) -> Run:
-    """Train and certify; the directory holds everything that was found out."""
-    run = Run(output)
+    """Train and certify; the directory holds everything that was found out, `splits` what was loaded."""
+    run, splits = Run(output), splits or Splits()
     with _threads(recipe.train.threads):
-        plan, card = build(recipe)
+        plan, card = build(recipe, splits)
         if is_first_process():
             _announce(plan)
             run.start(recipe.model_dump(mode="json"), resume=resume, overwrite=overwrite)
@@ -50,9 +52,9 @@ def execute(
         fabric.barrier()  # nobody looks into the directory before it is ready
         if not run.certificate.exists():
             seconds = fit(plan, run, fabric)
-            _conclude(recipe, plan, card, run, seconds, fabric)
+            _conclude(recipe, plan, card, run, seconds, fabric, splits)
         fabric.barrier()
-        _measure_tightness(recipe, run, fabric)
+        _measure_tightness(recipe, run, fabric, splits)
     return run
 
 
@@ -85,12 +87,13 @@ def execute_stack(
     resume: bool = False,
     overwrite: bool = False,
     hardware: Hardware | None = None,
+    splits: Splits | None = None,
 ) -> list[Run]:
     """Train recipes that `check_alike` accepts as one, certify each; the directories are as `execute`'s."""
     runs = {Run(path): recipe for path, recipe in recipes.items()}
     with _threads(next(iter(recipes.values())).train.threads):
-        data: dict[str, Dataset] = {}
-        built = {run: build(recipe, data) for run, recipe in runs.items()}
+        splits = splits or Splits()
+        built = {run: build(recipe, splits) for run, recipe in runs.items()}
         check_stack([plan for plan, _ in built.values()])
         fabric = _launch_alone(hardware or Hardware())
         trees = {run: recipe.model_dump(mode="json") for run, recipe in runs.items()}
@@ -99,11 +102,11 @@ def execute_stack(
         for run, tree in trees.items():
             run.start(tree, resume=resume, overwrite=overwrite)
         try:
-            _train_missing(runs, built, fabric)
+            _train_missing(runs, built, fabric, splits)
         except TrainingError:  # of one; the others are finished
-            _measure_all(runs, fabric)
+            _measure_all(runs, fabric, splits)
             raise
-        _measure_all(runs, fabric)
+        _measure_all(runs, fabric, splits)
     return list(runs)
 
 
@@ -121,35 +124,29 @@ def _train_missing(
     runs: Mapping[Run, Recipe],
     built: Mapping[Run, tuple[Plan, ModelCard]],
     fabric: Fabric,
+    splits: Splits,
 ) -> None:
     """Train and certify the runs that have no certificate yet."""
     missing = [run for run in runs if not run.certificate.exists()]
 
     def conclude(index: int, seconds: float) -> None:
         run = missing[index]
-        _conclude(runs[run], *built[run], run, seconds, fabric)
+        _conclude(runs[run], *built[run], run, seconds, fabric, splits)
 
     if missing:
         fit_stack([built[run][0] for run in missing], missing, fabric, conclude)
 
 
-def _measure_all(runs: Mapping[Run, Recipe], fabric: Fabric) -> None:
+def _measure_all(runs: Mapping[Run, Recipe], fabric: Fabric, splits: Splits) -> None:
     for run, recipe in runs.items():
         if run.certificate.exists():
-            _measure_tightness(recipe, run, fabric)
+            _measure_tightness(recipe, run, fabric, splits)
 
 
-def build(recipe: Recipe, data: dict[str, Dataset] | None = None) -> tuple[Plan, ModelCard]:
-    """The training a recipe describes, and the card of its model; `data` keeps what was loaded."""
-    loaded = {} if data is None else data
-
-    def load(split: Split) -> Dataset:
-        key = f"{split} {recipe.data.model_dump_json()}"
-        if key not in loaded:
-            loaded[key] = recipe.make_data(split)
-        return loaded[key]
-
-    train = load("train")
+def build(recipe: Recipe, splits: Splits | None = None) -> tuple[Plan, ModelCard]:
+    """The training a recipe describes, and the card of its model; `splits` keeps what was loaded."""
+    splits = splits or Splits()
+    train = splits.of(recipe, "train")
     card = recipe.make_card(train)
     parts: dict[str, Any] = {
         "model": recipe.make_model(card),
@@ -157,7 +154,7 @@ def build(recipe: Recipe, data: dict[str, Dataset] | None = None) -> tuple[Plan,
         "optimizer": recipe.make_optimizer(),
         "schedules": recipe.make_schedules(),
         "train": train,
-        "val": load("val") if recipe.train.validate_every else None,
+        "val": splits.of(recipe, "val") if recipe.train.validate_every else None,
         "seed": recipe.seed,
     }
     settings = recipe.train.model_dump(exclude={"dtype", "threads", "augment"})
@@ -166,30 +163,33 @@ def build(recipe: Recipe, data: dict[str, Dataset] | None = None) -> tuple[Plan,
     return plan, card
 
 
-def _conclude(recipe: Recipe, plan: Plan, card: ModelCard, run: Run, seconds: float, fabric: Fabric) -> None:
+def _conclude(
+    recipe: Recipe, plan: Plan, card: ModelCard, run: Run, seconds: float, fabric: Fabric, splits: Splits
+) -> None:
     """Keep the trained model, and what is proved about it."""
     if fabric.is_global_zero:
         save(plan.model, card, run.model)
-    prover, splits = _certify(recipe, plan, shard_of(fabric))
+    prover, certified = _certify(recipe, plan, shard_of(fabric), splits)
     if fabric.is_global_zero:
         data, radii = recipe.data.model_dump(mode="json"), recipe.certify.radii
         training = recipe.stated_training()
-        found = describe(plan.model, card, prover, data, splits, radii, training, round(seconds, 1))
-        run.save_certificate(found, splits)
+        found = describe(plan.model, card, prover, data, certified, radii, training, round(seconds, 1))
+        run.save_certificate(found, certified)
 
 
-def _measure_tightness(recipe: Recipe, run: Run, fabric: Fabric) -> None:
+def _measure_tightness(recipe: Recipe, run: Run, fabric: Fabric, splits: Splits) -> None:
     """By the first process; the others are done, nobody waits for this."""
     if recipe.certify.tightness is not None and fabric.is_global_zero:
-        measure(run, recipe.certify.tightness, quiet=not sys.stderr.isatty())
+        data = splits.of(recipe, "train")
+        measure(run, recipe, data, recipe.certify.tightness, quiet=not sys.stderr.isatty())
 
 
-def _certify(recipe: Recipe, plan: Plan, shard: Shard) -> tuple[Certifier, Splits]:
+def _certify(recipe: Recipe, plan: Plan, shard: Shard, splits: Splits) -> tuple[Certifier, Certified]:
     """The proof, and the certificate of every sample of the recipe's splits."""
     settings = recipe.certify
     shard.share(plan.model.cpu())
     with proving():
         prover = Certifier(plan.model.eval(), plan.train.input_shape, settings.effort, shard)
-    data = {split: recipe.make_data(split) for split in settings.splits}
+    data = {split: splits.of(recipe, split) for split in settings.splits}
     certify = partial(certify_data, prover, rounding=settings.rounding, shard=shard, local=settings.balls)
     return prover, {split: (samples, certify(samples)) for split, samples in data.items()}

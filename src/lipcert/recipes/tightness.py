@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from rich.progress import track
@@ -12,10 +12,12 @@ from lipcert.certificates.certifier import certifier
 from lipcert.certificates.loading import load
 from lipcert.certificates.progress import proving
 from lipcert.certificates.statement import Environment
+from lipcert.data import Dataset
 from lipcert.environment import environment
 from lipcert.errors import InputError, LipcertError
 from lipcert.hashing import tensors_sha256
 from lipcert.recipes.reading import read_recipe
+from lipcert.recipes.schema import Recipe
 from lipcert.runs import Run
 from lipcert.runs.tightness import Pair, Tightness
 
@@ -28,20 +30,31 @@ class Budget(NamedTuple):
     lr: float
 
 
+BudgetName = Literal["full", "cpu", "smoke"]
+
 # The paper's search, and shorter ones with larger steps: at its learning rate 200 steps reach half as far.
-BUDGETS = {"full": Budget(4000, 1000, 3e-4), "cpu": Budget(64, 200, 1e-2), "smoke": Budget(32, 5, 1e-2)}
+BUDGETS: dict[BudgetName, Budget] = {
+    "full": Budget(4000, 1000, 3e-4),
+    "cpu": Budget(64, 200, 1e-2),
+    "smoke": Budget(32, 5, 1e-2),
+}
 
 _PAIRS_AT_ONCE = 64
 
 
-def measure(run: Run, budget: str = "full", seed: int = 0, quiet: bool = True) -> Tightness:
-    """Search pair by pair from the training data; finished batches are kept in the run's tightness.json."""
-    if budget not in BUDGETS:
-        raise InputError(f"--budget: expected one of {', '.join(BUDGETS)}, got {budget!r}")
+def measure_run(run: Run, budget: BudgetName = "full", seed: int = 0, quiet: bool = True) -> Tightness:
+    """Search from the training data of the recipe in a run directory."""
     if not run.recipe.is_file():
         raise InputError(f"{run.path}: tightness is searched from training data: give a run directory")
     recipe = read_recipe(str(run.recipe))
-    model, data = load(run.path), recipe.make_data("train")
+    return measure(run, recipe, recipe.make_data("train"), budget, seed, quiet)
+
+
+def measure(
+    run: Run, recipe: Recipe, data: Dataset, budget: BudgetName, seed: int = 0, quiet: bool = True
+) -> Tightness:
+    """Search pair by pair from training data; finished batches are kept in the run's tightness.json."""
+    model = load(run.path)
     dtype = next(model.parameters()).dtype
     images = data.x.dtype == torch.uint8 or bool((data.x.min() >= 0) & (data.x.max() <= 1))
     limits = (0.0, 1.0) if images else None
@@ -61,7 +74,7 @@ def measure(run: Run, budget: str = "full", seed: int = 0, quiet: bool = True) -
     return found
 
 
-def _begin(budget: str, seed: int, weights: str, upper: float) -> Tightness:
+def _begin(budget: BudgetName, seed: int, weights: str, upper: float) -> Tightness:
     """Return a search that has found nothing yet."""
     pairs, steps, lr = BUDGETS[budget]
     return Tightness(

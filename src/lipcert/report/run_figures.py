@@ -10,7 +10,9 @@ from torch import Tensor
 
 from lipcert.atomic import write_atomically
 from lipcert.data import Dataset
-from lipcert.recipes import read_recipe
+from lipcert.data.base import Split
+from lipcert.recipes import Recipe
+from lipcert.recipes.splits import Splits
 from lipcert.report.figure import new_figure, new_grid
 from lipcert.runs import Run
 from lipcert.runs.samples import Samples
@@ -21,12 +23,11 @@ _BLUE, _GREY = (0.24, 0.41, 0.64), (0.47, 0.47, 0.47)
 _SHOWN = 10
 
 
-def write_evaluation(run: Run) -> list[Path]:
+def write_evaluation(run: Run, recipe: Recipe, splits: Splits) -> list[Path]:
     """Curve, table by class and, for images, a picture, into the run's figures folder."""
-    recipe = read_recipe(str(run.recipe))
-    split = "test" if "test" in recipe.certify.splits else recipe.certify.splits[-1]
+    split: Split = "test" if "test" in recipe.certify.splits else recipe.certify.splits[-1]
     found = run.samples(split)
-    data = recipe.make_data(split)
+    data = splits.of(recipe, split)
     run.figures.mkdir(exist_ok=True)
     written = [
         _curve(found.robust, recipe.certify.radii, split, run.figures / "curve.png"),

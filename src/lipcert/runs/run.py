@@ -30,6 +30,7 @@ from lipcert.certificates.statement import (
     write_certificate,
 )
 from lipcert.data import Dataset
+from lipcert.data.base import Split
 from lipcert.errors import InputError
 from lipcert.runs.metrics import Metrics
 from lipcert.runs.samples import Samples, load_samples, save_samples
@@ -129,7 +130,7 @@ class Run:
         return read_trained_certificate(self.certificate)
 
     def save_certificate(
-        self, statement: Statement, splits: Mapping[str, tuple[Dataset, Certificate]]
+        self, statement: Statement, splits: Mapping[Split, tuple[Dataset, Certificate]]
     ) -> None:
         """Keep what is proved, sample by sample and in all; a run with a statement is finished."""
         save_samples(self.certified, splits)

@@ -16,6 +16,7 @@ from torch import Tensor
 from lipcert.atomic import write_atomically
 from lipcert.certificates.certificate import Certificate
 from lipcert.data import Dataset
+from lipcert.data.base import Split
 from lipcert.errors import InputError
 
 
@@ -42,7 +43,7 @@ class Samples:
 _PARTS = tuple(f.name for f in fields(Samples))
 
 
-def save_samples(path: Path, splits: Mapping[str, tuple[Dataset, Certificate]]) -> None:
+def save_samples(path: Path, splits: Mapping[Split, tuple[Dataset, Certificate]]) -> None:
     """Write label, prediction, radius and rival of every sample as SPLIT_label and so on to an .npz file."""
     arrays: dict[str, np.ndarray] = {}
     for name, (data, certificate) in splits.items():

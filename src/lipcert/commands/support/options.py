@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_args
 
 import typer
 
@@ -37,6 +37,15 @@ Overwrite = Annotated[bool, typer.Option(help="Replace what the output directory
 def command() -> typer.Typer:
     """Make the app of one command file."""
     return typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
+
+
+def choice(option: str, text: str, kind: Any) -> Any:
+    """Return the text as one of the values of a `Literal`; raises `InputError` naming the option."""
+    from lipcert.errors import InputError
+
+    if text not in get_args(kind):
+        raise InputError(f"{option}: expected one of {', '.join(get_args(kind))}, got {text!r}")
+    return text
 
 
 def show(what: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.errors import LipcertError, exit_status
 from lipcert.recipes import Recipe, execute, execute_stack
+from lipcert.recipes.splits import Splits
 from lipcert.report.run_figures import write_evaluation
 from lipcert.runs import Run
 from lipcert.train.hardware import Hardware
@@ -30,17 +31,18 @@ def carry_out(work: Work, accelerator: str = "auto") -> None:
     """Train, certify, draw; what was begun goes on."""
     keep_freed_memory()  # this process is a worker's, local or of Ray
     recipes = {Path(path): Recipe.model_validate(tree) for path, tree in work.items()}
-    hardware = Hardware(accelerator)
+    hardware, splits = Hardware(accelerator), Splits()
     try:
         if len(recipes) > 1:
-            execute_stack(recipes, resume=True, hardware=hardware)
+            execute_stack(recipes, resume=True, hardware=hardware, splits=splits)
         else:
             ((path, recipe),) = recipes.items()
-            execute(recipe, path, resume=True, hardware=hardware)
+            execute(recipe, path, resume=True, hardware=hardware, splits=splits)
     finally:  # one of a stack may fail when others are finished
-        for run in map(Run, recipes):
+        for path, recipe in recipes.items():
+            run = Run(path)
             if run.certificate.is_file():
-                write_evaluation(run)
+                write_evaluation(run, recipe, splits)
 
 
 def main() -> None:

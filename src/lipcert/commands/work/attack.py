@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from lipcert.attack import ATTACKS, BUDGETS, Band, attack
+from lipcert.attack import ATTACKS, Band, BudgetName, attack
+from lipcert.certificates.certificate import Rounding
 from lipcert.commands.work.certify import Subject
+from lipcert.data.base import Split
 from lipcert.environment import environment
-from lipcert.errors import InputError
 from lipcert.hashing import tensors_sha256
 
 
 def attack_model(
     source: str,
     data_name: str | None,
-    split: str,
+    split: Split,
     radii: str | None,
-    rounding: str,
-    budget: str,
+    rounding: Rounding,
+    budget: BudgetName,
     local: bool,
     quiet: bool,
 ) -> tuple[Band, dict[str, Any]]:
     """The band, and the findings ready for JSON."""
-    if budget not in BUDGETS:
-        raise InputError(f"--budget: expected one of {', '.join(BUDGETS)}, got {budget!r}")
-    it = Subject.open(source, data_name, split, radii, rounding, "auto")
+    it = Subject.open(source, data_name, split, radii)
     balls = it.balls if local else ()
-    band = attack(it.model, it.prover, it.data, it.radii, budget, rounding, local=balls, quiet=quiet)  # type: ignore[arg-type]
+    band = attack(it.model, it.prover, it.data, it.radii, budget, rounding, local=balls, quiet=quiet)
     rows = [{"radius": r, "certified": band.certified(r), "empirical": band.empirical(r)} for r in it.radii]
     return band, {
         "model_sha256": tensors_sha256(it.model.state_dict()),

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from torch import nn
 
+from lipcert.bounds.proof import Effort
 from lipcert.certificates.certificate import RADII, Rounding
 from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load as load_model
@@ -17,7 +18,7 @@ from lipcert.certificates.local import balls_for
 from lipcert.certificates.progress import proving, waiting
 from lipcert.certificates.statement import CERTIFICATE, Statement, read_certificate
 from lipcert.certificates.strict_files import shown
-from lipcert.certificates.verification import Check, Training, certify_data, describe, verify
+from lipcert.certificates.verification import Check, certify_data, describe, verify
 from lipcert.data import DATASETS, Dataset, load
 from lipcert.data.base import Split
 from lipcert.errors import InputError
@@ -25,7 +26,8 @@ from lipcert.models import ModelCard
 from lipcert.models.files import model_file, read_card, read_model
 from lipcert.models.trained import model_place
 from lipcert.recipes.reading import read_recipe
-from lipcert.recipes.schema import Component
+from lipcert.recipes.schema import Component, Recipe
+from lipcert.runs import Run
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Subject:
     data: Dataset
     described: dict[str, Any]  # the data, for a certificate
     radii: tuple[float, ...]
+    recipe: Recipe | None
 
     @property
     def balls(self) -> tuple[float, ...]:
@@ -46,15 +49,12 @@ class Subject:
 
     @classmethod
     def open(
-        cls, source: str, data_name: str | None, split: str, radii: str | None, rounding: str, effort: str
+        cls, source: str, data_name: str | None, split: Split, radii: str | None, effort: Effort = "auto"
     ) -> Subject:
-        """From what the command line says."""
-        if rounding not in get_args(Rounding):
-            raise InputError(f"--rounding: expected {' or '.join(get_args(Rounding))}, got {rounding!r}")
-        if split not in get_args(Split):
-            raise InputError(f"--split: expected {', '.join(get_args(Split))}, got {split!r}")
-        card = read_card(model_file(source))
-        data, described, default_radii = _data(source, data_name, split)
+        """Load, check and prove what the command line names."""
+        file = model_file(source)
+        card, recipe = read_card(file), _recipe_beside(file)
+        data, described, default_radii = _data(source, recipe, data_name, split)
         if data.input_shape != card.input_shape or len(data.classes) != card.num_classes:
             raise InputError(
                 f"{source}: made for inputs {card.input_shape} and {card.num_classes} classes, "
@@ -66,27 +66,33 @@ class Subject:
             )
         model = load_model(source)
         with proving():
-            prover = certifier(model, card.input_shape, effort)  # type: ignore[arg-type]
-        return cls(model, card, prover, data, described, _parse_radii(radii) if radii else default_radii)
+            prover = certifier(model, card.input_shape, effort)
+        chosen = _parse_radii(radii) if radii else default_radii
+        return cls(model, card, prover, data, described, chosen, recipe)
 
 
 def certify_model(
-    source: str, data_name: str | None, split: str, radii: str | None, rounding: str, effort: str, local: bool
+    source: str,
+    data_name: str | None,
+    split: Split,
+    radii: str | None,
+    rounding: Rounding,
+    effort: Effort,
+    local: bool,
 ) -> Statement:
     """Find out what `lipcert certify` says about a run directory or a model file."""
-    it = Subject.open(source, data_name, split, radii, rounding, effort)
+    it = Subject.open(source, data_name, split, radii, effort)
     balls = it.balls if local else ()
-    certificate = certify_data(it.prover, it.data, rounding, local=balls)  # type: ignore[arg-type]
-    splits, training = {split: (it.data, certificate)}, _training_beside(model_file(source))
+    certificate = certify_data(it.prover, it.data, rounding, local=balls)
+    splits = {split: (it.data, certificate)}
+    training = None if it.recipe is None else it.recipe.stated_training()
     return describe(it.model, it.card, it.prover, it.described, splits, it.radii, training)
 
 
-def _training_beside(file: Path) -> Training | None:
-    """From the recipe in a model's run directory; None for a model file alone."""
-    recipe = file.with_name("recipe.yaml")
-    if file.name != "model.safetensors" or not recipe.is_file():
-        return None
-    return read_recipe(str(recipe)).stated_training()
+def _recipe_beside(file: Path) -> Recipe | None:
+    """Return the recipe in a model's run directory, None for a model file alone."""
+    run = Run(file.parent)
+    return read_recipe(str(run.recipe)) if file == run.model and run.recipe.is_file() else None
 
 
 def verify_file(
@@ -102,7 +108,8 @@ def verify_file(
     place = model_place(certificate)
     claim = read_certificate(place / CERTIFICATE if place.is_dir() else place)
     file = model_file(source or (place if place.is_dir() else place.parent))
-    card, training = read_card(file), _training_beside(file)
+    card, recipe = read_card(file), _recipe_beside(file)
+    training = None if recipe is None else recipe.stated_training()
     splits = {} if bounds_only else {split: _claimed_data(claim, split, root) for split in claim.splits}
     with waiting("proving and counting again"):
         return verify(claim, read_model(file), card, training, splits)
@@ -125,14 +132,14 @@ def _claimed_data(claim: Statement, split: Split, root: str | None) -> Dataset:
         ) from None
 
 
-def _data(source: str, name: str | None, split: Any) -> tuple[Dataset, dict[str, Any], tuple[float, ...]]:
-    """The data and radii of the run, or the named data at the usual radii."""
-    recipe_file = model_place(source) / "recipe.yaml"
+def _data(
+    source: str, recipe: Recipe | None, name: str | None, split: Split
+) -> tuple[Dataset, dict[str, Any], tuple[float, ...]]:
+    """Return the data and radii of the run, or the named data at the usual radii."""
     if name is not None:
         return load(name, split=split), {"name": name}, RADII
-    if not recipe_file.is_file():
+    if recipe is None or not model_place(source).is_dir():
         raise InputError(f"{source}: a model file alone names no data; give --data")
-    recipe = read_recipe(str(recipe_file))
     return recipe.make_data(split), recipe.data.model_dump(mode="json"), recipe.certify.radii
 
 

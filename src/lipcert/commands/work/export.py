@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from lipcert.bounds.proof import Effort
 from lipcert.certificates.certifier import certifier
 from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.progress import proving, waiting
@@ -16,14 +17,14 @@ from lipcert.models.files import model_file, read_card
 from lipcert.models.trained import model_place
 
 
-def export_model(source: str, path: Path, float32: bool, effort: str) -> list[str]:
+def export_model(source: str, path: Path, float32: bool, effort: Effort) -> list[str]:
     """Prove, trace, write; lines that say what was written."""
     if path.suffix != ".onnx":
         raise InputError(f"{path}: expected a name that ends in .onnx")
     card = read_card(model_file(source))
     model = load_model(source)
     with proving():
-        prover = certifier(model, card.input_shape, effort)  # type: ignore[arg-type]
+        prover = certifier(model, card.input_shape, effort)
     facts: dict[str, Any] = {"model": card.name, "model_sha256": tensors_sha256(model.state_dict())}
     if card.classes:
         facts["classes"] = list(card.classes)

@@ -18,16 +18,16 @@ from lipcert.report.layers import estimate_of
 from lipcert.types import Shape
 
 
-def inspection_of(source: str, input_shape: str | None, effort: str) -> Table:
+def inspection_of(source: str, input_shape: str | None, effort: Effort) -> Table:
     """From what the command line says."""
     if is_python(source):
         if input_shape is None:
             raise InputError("--input-shape: a model of your own needs one, such as 3,32,32")
-        return inspection_table(load_python(source), _parsed(input_shape), effort)  # type: ignore[arg-type]
+        return inspection_table(load_python(source), _parsed(input_shape), effort)
     shape = read_card(model_file(source)).input_shape
     if input_shape is not None and _parsed(input_shape) != shape:
         raise InputError(f"--input-shape: {source} is made for {shape}")
-    return inspection_table(load(source), shape, effort)  # type: ignore[arg-type]
+    return inspection_table(load(source), shape, effort)
 
 
 def _parsed(shape: str) -> Shape:
