@@ -47,7 +47,7 @@ def test_a_grid_ends_in_one_table_and_the_best(cli, tmp_path: Path) -> None:
         (["--over", "seed=1", "--over", "seed=2"], "seed comes twice"),
         (["--over", "loss.eps=0.1,0.10"], "are the same training"),
         (["--over", "loss.eps=-1"], "loss.eps"),
-        (["--over", "seed=1", "--backend", "slurm"], "expected local or ray"),
+        (["--over", "seed=1", "--backend", "slurm"], "--backend: expected one of local, ray"),
         (["--over", "seed=1", "--address", "there:1"], "is for --backend ray"),
         (["--over", "seed=1", "--jobs", "0"], "--jobs"),
         ([], "--over"),

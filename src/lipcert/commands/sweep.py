@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lipcert.commands.support import completion
-from lipcert.commands.support.options import Budget, Jobs, Overwrite, Settings, command, fail, show
+from lipcert.commands.support.options import Budget, Jobs, Overwrite, Settings, choice, command, fail, show
 
 app = command()
 
@@ -42,9 +42,10 @@ def sweep(
 
     Example: lipcert sweep cifar10-4c3f-cll --budget cpu --over loss.slack=0.05,0.15,0.25 --over seed=1..3
     """
-    from lipcert.commands.work.sweep import carry_out
+    from lipcert.commands.work.sweep import Backend, carry_out
 
-    found = carry_out(recipe, over, budget, set_ or [], output, backend, address, jobs, overwrite)
+    chosen = choice("--backend", backend, Backend)
+    found = carry_out(recipe, over, budget, set_ or [], output, chosen, address, jobs, overwrite)
     show(found.table)
     for line in found.lines:
         print(line)

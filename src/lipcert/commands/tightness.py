@@ -24,8 +24,9 @@ def tightness(
 
     Example: lipcert tightness runs/moons-cll --budget cpu
     """
-    from lipcert.recipes.tightness import BudgetName, measure_run
+    from lipcert.recipes.tightness import measure_run
     from lipcert.runs import Run
+    from lipcert.runs.tightness import BudgetName
 
     found = measure_run(Run(run), choice("--budget", budget, BudgetName), quiet=not sys.stderr.isatty())
     print(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lipcert.commands.support import completion
 from lipcert.commands.support.options import Budget, Overwrite, Settings, command, show
+
+if TYPE_CHECKING:
+    from lipcert.recipes import Recipe
+    from lipcert.recipes.splits import Splits
+    from lipcert.runs import Run
 
 app = command()
 
@@ -47,9 +53,6 @@ def train(
     """
     from lipcert.recipes import execute, execute_stack, read_recipe, read_stack
     from lipcert.recipes.splits import Splits
-    from lipcert.report.run_figures import write_evaluation
-    from lipcert.report.table import run_table
-    from lipcert.runs import Run
     from lipcert.train.hardware import Hardware, is_first_process
 
     splits, hardware = Splits(), Hardware(accelerator, devices, nodes, strategy, precision)
@@ -63,16 +66,25 @@ def train(
         ((place, recipe),) = places.items()
         execute(recipe, place, resume=resume, overwrite=overwrite, hardware=hardware, splits=splits)
     if is_first_process():
-        runs = list(map(Run, places))
-        show(run_table(runs))
-        for run, recipe in zip(runs, places.values(), strict=True):
-            for picture in write_evaluation(run, recipe, splits):
-                print(f"wrote {picture}")
-            print(f"run: {run.path}")
-        print(f"next: {_next_step(runs[0])}")
+        _tell(places, splits)
 
 
-def _next_step(run: Any) -> str:
+def _tell(places: Mapping[Path, Recipe], splits: Splits) -> None:
+    """Print what was found, draw it, and suggest the next step."""
+    from lipcert.report.run_figures import write_evaluation
+    from lipcert.report.table import run_table
+    from lipcert.runs import Run
+
+    runs = list(map(Run, places))
+    show(run_table(runs))
+    for run, recipe in zip(runs, places.values(), strict=True):
+        for picture in write_evaluation(run, recipe, splits):
+            print(f"wrote {picture}")
+        print(f"run: {run.path}")
+    print(f"next: {_next_step(runs[0])}")
+
+
+def _next_step(run: Run) -> str:
     """Suggest what to do with a trained model."""
     from lipcert.models.files import read_card
 

@@ -168,7 +168,7 @@ def attempt_html(image: np.ndarray, verdict: Verdict, attempt: Attempt, eps: flo
     return markup.message(*_conclusion(attempt, eps)) + shown
 
 
-def _conclusion(attempt: Attempt, eps: float) -> tuple[str, str]:
+def _conclusion(attempt: Attempt, eps: float) -> tuple[str, markup.Mood]:
     """Say what is known at ε, and how to show it."""
     if attempt.broken:
         return f"A change at {attempt.distance:.4f}, within the certified radius: please report it.", "error"

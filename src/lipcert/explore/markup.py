@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Callable, Mapping
 from html import escape
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -55,8 +56,11 @@ def numbers(shown: Mapping[str, tuple[str, str]]) -> str:
     return f'<dl class="numbers">{cells}</dl>'
 
 
-def message(text: str, kind: str = "note") -> str:
-    """A sentence in a box: note, good, bad or error."""
+Mood = Literal["note", "good", "bad", "error"]
+
+
+def message(text: str, kind: Mood = "note") -> str:
+    """A sentence in a box."""
     return f'<p class="message {kind}" role="status">{escape(text)}</p>'
 
 

@@ -25,6 +25,7 @@ from lipcert.models import MODELS, ModelCard
 from lipcert.models.files import start_from
 from lipcert.recipes.signatures import checked_arguments
 from lipcert.registry import Registry
+from lipcert.runs.tightness import BudgetName
 from lipcert.train.optimizers import OPTIMIZERS, MakeOptimizer
 from lipcert.train.plan import scheduled
 from lipcert.train.schedules import SCHEDULES, Schedule
@@ -83,7 +84,7 @@ class CertifySettings(_Strict):
     rounding: Rounding = "float64"
     effort: Effort = "auto"
     local: bool = False
-    tightness: Literal["full", "cpu", "smoke"] | None = None
+    tightness: BudgetName | None = None
 
     @model_validator(mode="after")
     def _radii_are_positive(self) -> CertifySettings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from rich.progress import track
@@ -19,7 +19,7 @@ from lipcert.hashing import tensors_sha256
 from lipcert.recipes.reading import read_recipe
 from lipcert.recipes.schema import Recipe
 from lipcert.runs import Run
-from lipcert.runs.tightness import Pair, Tightness
+from lipcert.runs.tightness import BudgetName, Pair, Tightness
 
 
 class Budget(NamedTuple):
@@ -29,8 +29,6 @@ class Budget(NamedTuple):
     steps: int
     lr: float
 
-
-BudgetName = Literal["full", "cpu", "smoke"]
 
 # The paper's search, and shorter ones with larger steps: at its learning rate 200 steps reach half as far.
 BUDGETS: dict[BudgetName, Budget] = {

@@ -136,7 +136,7 @@ class Run:
         save_samples(self.certified, splits)
         write_certificate(self.certificate, statement)
 
-    def samples(self, split: str) -> Samples:
+    def samples(self, split: Split) -> Samples:
         """Return the certificates of a split sample by sample."""
         return load_samples(self.certified, split)
 

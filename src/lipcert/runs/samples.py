@@ -54,7 +54,7 @@ def save_samples(path: Path, splits: Mapping[Split, tuple[Dataset, Certificate]]
     write_atomically(path, buffer.getvalue())
 
 
-def load_samples(path: Path, split: str) -> Samples:
+def load_samples(path: Path, split: Split) -> Samples:
     """Return the samples of one split."""
     try:
         with np.load(path, allow_pickle=False) as file:

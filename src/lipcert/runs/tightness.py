@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import JsonValue
 
 from lipcert.atomic import write_json
 from lipcert.certificates.statement import Environment
 from lipcert.certificates.strict_files import Strict, read_json, validated
+
+# How long a search may take.
+BudgetName = Literal["full", "cpu", "smoke"]
 
 _WHAT = "what `lipcert tightness` writes"
 
@@ -25,7 +29,7 @@ class Pair(Strict):
 class Tightness(Strict):
     """A search and what it has found so far: a witnessed `lower` and the proved `upper` bound of K_f."""
 
-    budget: str
+    budget: BudgetName
     pairs: int
     steps: int
     lr: float

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from rich.table import Table
 
@@ -16,6 +17,9 @@ from lipcert.sweeps.crew import Crew, LocalCrew
 from lipcert.sweeps.findings import TABLE, best_of, over_seeds, rows_of, summary_table, write_csv
 from lipcert.sweeps.running import failure_line, run_trials
 from lipcert.sweeps.trial import check_trials
+
+# Who trains: processes of this machine, or a Ray cluster.
+Backend = Literal["local", "ray"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ def carry_out(
     budget: str | None,
     settings: Sequence[str],
     output: Path | None,
-    backend: str,
+    backend: Backend,
     address: str | None,
     jobs: int | None,
     overwrite: bool,
@@ -71,14 +75,12 @@ def _warn(ends: Mapping[str, float]) -> None:
         )
 
 
-def crew_of(backend: str, address: str | None, jobs: int | None) -> Crew:
+def crew_of(backend: Backend, address: str | None, jobs: int | None) -> Crew:
     """Choose who does the work."""
     if backend == "ray":
         from lipcert.sweeps.ray_crew import RayCrew
 
         return RayCrew(jobs, address)
-    if backend != "local":
-        raise InputError(f"--backend: expected local or ray, got {backend!r}")
     if address is not None:
         raise InputError("--address: is for --backend ray")
     return LocalCrew(jobs)
