@@ -20,6 +20,7 @@ ORDER = [
     "registry",
     "environment",
     "hashing",
+    "tables",
     "bounds",
     "nn",
     "losses",
