@@ -76,18 +76,19 @@ def trials(these: Stage) -> dict[str, Trial]:
 def main() -> None:
     named = trials(stage())
     complete(list(named.values()), LocalCrew())
-    titles, cells = compare([one.run for one in named.values()])
+    compared = compare([one.run for one in named.values()])
     counts = [f"{parameters(one.recipe) / 1e6:.2f} M" for one in named.values()]
-    ours = [row for row in cells if not row[titles.index("source")].startswith("paper")]
-    shown = [i for i, title in enumerate(titles) if title not in HIDDEN]
+    ours = [row for row in compared.rows if not row.is_printed]
+    shown = [column for column in compared.columns if column.title not in HIDDEN]
     table = [
-        [name, count, *(row[i] for i in shown)] for name, count, row in zip(named, counts, ours, strict=True)
+        [name, count, *(column.text(row) for column in shown)]
+        for name, count, row in zip(named, counts, ours, strict=True)
     ]
     note = (
         "equal time of one thread, two trainings at a time on two cores, CLL with slack 0.25, seed 1, exact "
         "proofs, test split, percent; seconds of training by the clock"
     )
-    write_table("frontier", note, ["training", "parameters", *(titles[i] for i in shown)], table)
+    write_table("frontier", note, ["training", "parameters", *(column.title for column in shown)], table)
     chart = radius_chart([Finished(one.run, name) for name, one in named.items()])
     for path in print_charts([replace(chart, name="frontier")], stage().folder / "figures"):
         if path.suffix == ".png":

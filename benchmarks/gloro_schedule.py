@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 
 from lipcert.recipes import read_recipe
-from lipcert.runs.rows import findings_of, fraction
+from lipcert.runs.measures import K_HF, clean, cra
+from lipcert.runs.rows import row_of
 from lipcert.sweeps import LocalCrew, Trial, complete
-from lipcert.sweeps.findings import cell, over_seeds
 from results import write_table
 
 RECIPES = ("moons-gloro", "moons-gloro-0.4", "moons-gloro-0.5")
@@ -29,11 +29,10 @@ def trials(recipe: str) -> list[Trial]:
 
 def row(recipe: str) -> list[str]:
     """Mean ± standard deviation at the ε of training."""
-    found = [{**findings_of(trial.run), "recipe": recipe, "status": "finished"} for trial in trials(recipe)]
-    (mean,) = over_seeds(found, ("recipe",))
+    found = [row_of(trial.run) for trial in trials(recipe)]
     eps = read_recipe(recipe).certify.radii[0]
-    columns = ("train clean", f"train CRA {fraction(eps)}", f"val CRA {fraction(eps)}", "K_hf")
-    return [recipe, f"{eps:g}", *(cell(column, mean[column]) for column in columns)]
+    measures = (clean("train"), cra("train", eps), cra("val", eps), K_HF)
+    return [recipe, f"{eps:g}", *(m.kind.text(m.deviation(found)) for m in measures)]
 
 
 def main() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from gloro_schedule import GROWING
 
 from lipcert.paper import REPRODUCTIONS
-from lipcert.runs.rows import findings_of, fraction
+from lipcert.runs.measures import K_HF, clean, cra
+from lipcert.runs.rows import row_of
 from lipcert.sweeps import LocalCrew, Trial, complete
 from results import write_table
 
@@ -28,13 +29,9 @@ def trials(eps: float) -> list[Trial]:
 
 def row(eps: float) -> list[str]:
     """The seeds side by side."""
-    found = [findings_of(trial.run) for trial in trials(eps)]
-    accuracies = [[100 * one[key] for one in found] for key in ("test clean", f"test CRA {fraction(eps)}")]
-    return [f"{eps:g}", *(_both(values) for values in accuracies), _both([one["K_hf"] for one in found])]
-
-
-def _both(values: list[float]) -> str:
-    return " and ".join(f"{value:.1f}" for value in values)
+    found = [row_of(trial.run) for trial in trials(eps)]
+    measures = (clean("test"), cra("test", eps), K_HF)
+    return [f"{eps:g}", *(" and ".join(map(m.kind.text, m.numbers(found))) for m in measures)]
 
 
 def main() -> None:

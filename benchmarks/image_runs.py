@@ -14,10 +14,10 @@ from results import write_table
 
 
 def main(name: str, note: str, *runs: str) -> None:
-    titles, cells = compare([Run(Path(run)) for run in runs])
-    for row in cells:
+    table = compare([Run(Path(run)) for run in runs])
+    for row in table.cells:
         print(*row, sep="  ")
-    write_table(name, note, titles, cells)
+    write_table(name, note, table.titles, table.cells)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,10 @@ import os
 from pathlib import Path
 
 from lipcert.paper import REPRODUCTIONS
-from lipcert.runs.rows import findings_of
+from lipcert.runs.measures import cra
+from lipcert.runs.rows import row_of
 from lipcert.sweeps import LocalCrew, Trial, complete
+from lipcert.tables.kinds import PERCENT
 from results import write_table
 
 LAMBDAS = (1e-10, 1e-6, 1e-4)
@@ -36,9 +38,9 @@ def row(change: str) -> list[str]:
     """CRA at 36/255 and K_f at every λ, those of the seeds side by side."""
     cells = [change]
     for lam in LAMBDAS:
-        found = [findings_of(trial.run) for trial in trials(change, lam)]
-        cells.append(" and ".join(f"{100 * one['test CRA 36/255']:.1f}" for one in found))
-        cells.append(" and ".join(f"{one['K_f']:.3g}" for one in found))
+        found = [row_of(trial.run) for trial in trials(change, lam)]
+        cells.append(" and ".join(map(PERCENT.text, cra("test", 36 / 255).numbers(found))))
+        cells.append(" and ".join(f"{one.k_f:.3g}" for one in found))
     return cells
 
 

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from lipcert.atomic import write_json
+from lipcert.certificates.statement import Environment
 from lipcert.environment import environment
+from lipcert.report.recorded import RecordedTable
 
 
 def read_table(name: str) -> list[list[str]]:
     """The cells of results/NAME.json; none if there is no such file."""
     path = _path(name)
-    return json.loads(path.read_text())["table"] if path.exists() else []
+    found = RecordedTable.read(path) if path.exists() else None
+    return [] if found is None else [list(row) for row in found.cells]
 
 
 def write_table(name: str, note: str, titles: Sequence[str], table: Sequence[Sequence[str]]) -> None:
     """results/NAME.json: the command that is running, machine and commit beside the cells."""
-    result = {
-        "command": shlex.join(["python", *sys.argv]),
-        "note": note,
-        "date": date.today().isoformat(),
-        "environment": environment(),
-        "titles": list(titles),
-        "table": [list(row) for row in table],
-    }
-    write_json(_path(name), result)
+    RecordedTable(
+        command=shlex.join(["python", *sys.argv]),
+        note=note,
+        date=date.today().isoformat(),
+        environment=Environment.model_validate(environment()),
+        titles=list(titles),
+        cells=[list(row) for row in table],
+    ).write(_path(name))
 
 
 def _path(name: str) -> Path:

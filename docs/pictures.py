@@ -5,7 +5,6 @@ python docs/pictures.py
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import matplotlib
@@ -20,10 +19,12 @@ from matplotlib.figure import Figure
 
 import lipcert
 from lipcert.losses import calibrated_scale
+from lipcert.paper.results import Results
+from lipcert.report.moons_figure import LOSS_TITLES
+from lipcert.report.palette import BLUE, CLASSES, GREEN, GREY, METHODS, ORANGE, RED
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
-GREEN, BLUE, RED, GREY, ORANGE = "#4a9961", "#3d69a3", "#b84245", "#787878", "#c98a2b"
 EPS = 0.15
 
 
@@ -38,7 +39,7 @@ def margin() -> Figure:
     width = EPS * float(prover.proved.pairs[0, 1])
 
     figure, axes = plt.subplots(figsize=(7.6, 4.6), layout="constrained")
-    for label, colour in enumerate((GREEN, BLUE)):
+    for label, colour in enumerate(CLASSES):
         mine = data.x[data.y == label]
         axes.scatter(mine[:, 0], mine[:, 1], s=3, color=colour, linewidths=0, alpha=0.55)
     axes.contour(across, along, difference, levels=[0], colors="black", linewidths=1.8)
@@ -48,7 +49,7 @@ def margin() -> Figure:
     chosen = data.x[[60, 330, 560, 860, 1130, 1420, 1640, 1920]]
     certificate = prover(chosen)
     for point, label, radius in zip(chosen, certificate.prediction, certificate.radius, strict=True):
-        colour = (GREEN, BLUE)[int(label)]
+        colour = CLASSES[int(label)]
         axes.add_patch(plt.Circle(point.tolist(), float(radius), fc=colour, ec=colour, alpha=0.22))
         axes.scatter(*point.tolist(), s=22, color=colour, edgecolors="white", linewidths=0.8, zorder=4)
     axes.plot([], [], color="black", linewidth=1.8, label="decision boundary")
@@ -77,9 +78,9 @@ def constant() -> Figure:
             t, scale * (start - k * np.abs(t)), scale * (start + k * np.abs(t)), color=GREY, alpha=0.13, lw=0
         )
         axes.plot(t, scale * (start - k * np.abs(t)), color=GREY, linewidth=1.2)
-        axes.plot(t, scale * values, color=GREEN, linewidth=2)
+        axes.plot(t, scale * values, color=CLASSES[0], linewidth=2)
         axes.axhline(0, color="black", linewidth=1)
-        axes.plot([0], [scale * start], "o", color=GREEN, markeredgecolor="white")
+        axes.plot([0], [scale * start], "o", color=CLASSES[0], markeredgecolor="white")
         arrow = {"arrowstyle": "<->", "color": RED, "shrinkA": 0, "shrinkB": 0}
         low = -0.28 * scale * start
         axes.annotate("", (radius, low), (0, low), arrowprops=arrow)
@@ -122,13 +123,12 @@ def large_constants() -> Figure:
         )
     needed.set(xlabel="ε", ylabel="$K_{hf} = 1/\\sigma$", title="the slope that a margin and a slack ask for")
     needed.legend(fontsize=8, frameon=False)
-    kinds = {"cross-entropy": (GREY, "s"), "soc": (ORANGE, "^"), "gloro": (BLUE, "D"), "cll": (RED, "o")}
-    for kind, (colour, shape) in kinds.items():
-        rows = [row for row in trained() if row[0] == kind]
-        title = {"soc": "orthogonal (SOC)", "cll": "CLL", "gloro": "GloRo"}.get(kind, kind)
-        measured.scatter(
-            [k for _, k, _ in rows], [cra for *_, cra in rows], color=colour, marker=shape, s=26, label=title
-        )
+    shapes = {"Cross-entropy": "s", "SOC": "^", "GloRo": "D", "CLL": "o"}
+    for method, shape in shapes.items():
+        rows = [row for row in trained() if row[0] == method]
+        title = {"SOC": "orthogonal (SOC)", "Cross-entropy": "cross-entropy"}.get(method, method)
+        x, y = [k for _, k, _ in rows], [cra for *_, cra in rows]
+        measured.scatter(x, y, color=METHODS[method], marker=shape, s=26, label=title)
     measured.set(xscale="log", xlabel="proved $K_f$", ylabel="CRA at 0.15 [%]", ylim=(-4, 104))
     measured.set_title("two moons: networks as they were trained")
     measured.legend(fontsize=8, frameon=False, loc="center left")
@@ -141,10 +141,10 @@ def trained() -> list[tuple[str, float, float]]:
     """Method, K_f and certified accuracy (validation points) of the runs in results/ at ε = 0.15."""
     found = []
     for name in ("moons-teaser", "moons", "moons-slack", "moons-soc"):
-        for row in json.loads((ROOT / "results" / f"{name}.json").read_text())["rows"]:
-            if row["eps"] == EPS and row["k_f"] > 1:  # γ = 1 of SOC fell to one class, with a constant of 0
-                kind = "soc" if "soc" in str(row.get("recipe", "")) else row["loss"]
-                found.append((kind, row["k_f"], 100 * row["val"]["cra"]))
+        for run in (outcome.run for outcome in Results.read(ROOT / "results" / f"{name}.json").outcomes):
+            if run.eps == EPS and run.k_f > 1:  # γ = 1 of SOC fell to one class, with a constant of 0
+                method = "SOC" if "soc" in run.recipe else LOSS_TITLES[run.loss]
+                found.append((method, run.k_f, 100 * run.splits["val"].cra))
     return found
 
 

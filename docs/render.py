@@ -6,17 +6,19 @@ A table stands between `<!-- results: NAME [key=value | claims | over-seeds | ce
 
 from __future__ import annotations
 
-import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from lipcert.paper.definition import VERDICTS
-from lipcert.paper.loss_layer_grid import CLEAN, CRA, grid_cells
-from lipcert.paper.paper_tables import seed_cells
-from lipcert.report.curves import curve_cells
-from lipcert.report.table import markdown_table
+from lipcert.paper.curve_table import curve_table
+from lipcert.paper.loss_layer_grid import CLEAN, CRA, grid_table
+from lipcert.paper.outcome import Outcome
+from lipcert.paper.paper_tables import seed_table
+from lipcert.paper.results import Results, claim_table
+from lipcert.report.recorded import RecordedTable
+from lipcert.report.run_table import run_table
+from lipcert.tables.files import markdown
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(
@@ -36,52 +38,36 @@ def rendered(text: str) -> str:
 
 def table(name: str, condition: str) -> str:
     """The chosen rows of a result, and a line that says how they were made."""
-    results = json.loads((ROOT / "results" / f"{name}.json").read_text())
-    if "table" in results:
-        return plain_table(results)
-    if "claims" in condition.split():
-        return claims_table(results)
-    summed = "over-seeds" in condition.split()
-    wanted = dict(part.split("=") for part in condition.split() if "=" in part)
-    rows = [row for row in results["rows"] if all(str(row[k]) == v for k, v in wanted.items())]
-    machines = sorted({row["environment"]["machine"] for row in rows})
-    commits = sorted({str(row["environment"]["commit"]) for row in rows})
-    seeds = ", ".join(map(str, results["seeds"]))
-    source = (
-        f"`{results['command']}`: {results['epochs']} epochs, seed {seeds}, {'; '.join(machines)}, "
-        f"one thread a run, {results['date']}, commit {', '.join(commits)}."
-    )
-    if "cells" in condition.split():
-        tables = [lines_of(*grid_cells(rows, column)) for column in (CRA, CLEAN)]
-        return "\n\n".join([*tables, f"Means with the least and the most of the seeds. {source}\n"])
-    if any(row.get("x") is not None or row.get("series") for row in rows):
-        return f"{lines_of(*curve_cells(rows))}\n\nMeans with the least and the most of the seeds. {source}\n"
-    text = lines_of(*seed_cells(rows)) if summed else markdown_table(rows)
+    path = ROOT / "results" / f"{name}.json"
+    recorded = RecordedTable.read(path)
+    if recorded is not None:
+        return f"{markdown(recorded.table)}\n\n{recorded.source}\n"
+    results = Results.read(path)
+    words = condition.split()
+    if "claims" in words:
+        return f"{markdown(claim_table(results.claims))}\n"
+    wanted = dict(part.split("=") for part in words if "=" in part)
+    rows = [row for row in results.outcomes if all(str(getattr(row.run, k)) == v for k, v in wanted.items())]
+    source, ranges = source_of(results, rows), "Means with the least and the most of the seeds. "
+    if "cells" in words:
+        tables = [markdown(grid_table(rows, measure)) for measure in (CRA, CLEAN)]
+        return "\n\n".join([*tables, f"{ranges}{source}\n"])
+    if any(row.x is not None or row.series for row in rows):
+        return f"{markdown(curve_table(rows))}\n\n{ranges}{source}\n"
+    runs = [row.run for row in rows]
+    text = markdown(seed_table(rows)) if "over-seeds" in words else markdown(run_table(runs), aligned=True)
     return f"{text}\n\n{source}\n"
 
 
-def claims_table(results: dict[str, Any]) -> str:
-    """What the paper says, what was found, whether it holds."""
-    titles = ["claim of the paper", "paper", "here", "holds"]
-    cells = [
-        [claim["claim"], claim["paper"], claim["here"], VERDICTS[claim["holds"]]]
-        for claim in results["claims"]
-    ]
-    return f"{lines_of(titles, cells)}\n"
-
-
-def lines_of(titles: list[str], cells: list[list[str]]) -> str:
-    """Markdown."""
-    lines = [titles, ["---"] * len(titles), *cells]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def plain_table(results: dict[str, Any]) -> str:
-    """Titles and cells as they are, and where they come from."""
-    text = lines_of(results["titles"], results["table"])
-    made = results["environment"]
-    source = f"`{results['command']}`, {made['machine']}, {results['date']}, commit {made['commit']}"
-    return f"{text}\n\n{source}: {results['note']}.\n"
+def source_of(results: Results, rows: Sequence[Outcome]) -> str:
+    """Say how the rows were made."""
+    machines = sorted({row.run.environment.machine for row in rows})
+    commits = sorted({str(row.run.environment.commit) for row in rows})
+    seeds = ", ".join(map(str, results.seeds))
+    return (
+        f"`{results.command}`: {results.epochs} epochs, seed {seeds}, {'; '.join(machines)}, "
+        f"one thread a run, {results.date}, commit {', '.join(commits)}."
+    )
 
 
 def main() -> int:

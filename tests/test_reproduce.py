@@ -70,7 +70,7 @@ def test_every_reproduction_draws_and_writes_its_results(name: str, tmp_path: Pa
     splits = [row[split] for row in results["rows"] for split in ("train", "val", "test") if split in row]
     assert splits
     assert all(0 <= split["cra"] <= split["clean"] <= 1 for split in splits)
-    assert report.tables[0].row_count == len(results["rows"])
+    assert len(report.tables[0].rows) == len(results["rows"])
 
 
 @pytest.mark.parametrize("name", REPRODUCTIONS)

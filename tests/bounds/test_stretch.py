@@ -13,7 +13,7 @@ from lipcert.bounds.fidelity.snapshot import frozen_copy
 from lipcert.bounds.lower_bound import lower_of, stretch, witness
 from lipcert.bounds.tracing.program import Step, trace
 from lipcert.commands.work.inspection import estimate_of
-from lipcert.report.layers import head_row, spread_lower
+from lipcert.report.layers import LayerRow, head_row, layer_table, spread_lower
 
 EXAMPLES = {
     f"{kind.__name__}-{i}": example
@@ -87,13 +87,26 @@ class Residual(nn.Module):
         return self.head(x + self.inner(x))
 
 
+def cells_of(row: LayerRow) -> list[str]:
+    """As printed."""
+    return layer_table([row], "").cells[0]
+
+
 def test_a_sum_has_no_constant_of_its_own_and_the_head_comes_last() -> None:
     model = Residual()
     model.head.weight.data.copy_(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
     program = trace(frozen_copy(model.eval()), (2,))
     features, head = program.split_head()
     assert [lower_of(step) is None for step in features.steps] == [False, True]
-    assert head_row(program, head) == ["head (head)", "Linear", "2", "4.99999", "5", "5", "pairs"]
+    assert cells_of(head_row(program, head)) == ["head (head)", "Linear", "2", "4.99999", "5", "5", "pairs"]
     bare = trace(frozen_copy(nn.Sequential(nn.Linear(2, 3), nn.ReLU()).eval()), (2,))
     assert bare.split_head()[1] is None
-    assert head_row(bare, None) == ["– (head)", "Identity", "3", "1.41421", "1.41421", "1.41421", "pairs"]
+    assert cells_of(head_row(bare, None)) == [
+        "– (head)",
+        "Identity",
+        "3",
+        "1.41421",
+        "1.41421",
+        "1.41421",
+        "pairs",
+    ]

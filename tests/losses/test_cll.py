@@ -25,16 +25,16 @@ def printed_rows() -> list[tuple[float, float, float, float]]:
     """(ε, p, printed K_hf, tolerance) of every CLL row and cell of the paper."""
     found = published()
     rows = [
-        (row["epsilon"], row["slack"], row["k_hf"], 0.06)
-        for table in found["tables"].values()
+        (row.epsilon, row.slack, row.k_hf, 0.06)
+        for table in found.tables.values()
         for row in table
-        if row["method"] == "CLL" and "k_hf" in row and "slack" in row
+        if row.method == "CLL" and row.k_hf and row.slack and row.epsilon
     ]
-    matrix = found["figures"]["epsilon_slack_matrix_8c2f_tiny_imagenet"]
+    matrix = found.figures.epsilon_slack_matrix_8c2f_tiny_imagenet
     rows += [
-        (eps, printed / 2, k_hf, 0.08)
-        for printed, line in zip(matrix["printed_slack"], matrix["k_hf"], strict=True)
-        for eps, k_hf in zip(matrix["epsilon"], line, strict=True)
+        (eps, slack, k_hf, 0.08)
+        for slack, line in zip(matrix.slack, matrix.k_hf, strict=True)
+        for eps, k_hf in zip(matrix.epsilon, line, strict=True)
     ]
     return rows
 

@@ -16,13 +16,15 @@ from lipcert.data.examples import write_cifar10
 from lipcert.errors import InputError
 from lipcert.recipes import execute, read_recipe
 from lipcert.report.charts import radius_chart
-from lipcert.report.layers import TITLES
+from lipcert.report.layers import layer_table
 from lipcert.report.page import write_report
 from lipcert.report.sources import Finished, find_sources, names_of
 from lipcert.runs import Run
 from lipcert.sweeps import LocalCrew, complete, lay_out
-from lipcert.sweeps.findings import write_csv
+from lipcert.sweeps.findings import SweepRow, write_rows
 from tests.browser import chromium_page, overheard
+
+TITLES = layer_table([], "").titles
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -109,7 +111,7 @@ def test_a_run_of_a_sweep_that_is_named_as_well_counts_once(place: Path, tmp_pat
     assert [run.run.path for run in sources.runs] == [one]
     assert len(sources.everything) == 6
     assert sources.everything[0] == sources.runs[0]
-    assert [row["trainings"] for row in sources.sweeps[0].summary] == [2, 2, 2]  # the sweep has it too
+    assert [len(one.runs) for one in sources.sweeps[0].summary] == [2, 2, 2]  # the sweep has it too
 
 
 def test_names_are_made_of_as_much_of_a_path_as_it_takes() -> None:
@@ -130,8 +132,9 @@ def test_an_interrupted_sweep_names_what_is_missing_and_why(place: Path, tmp_pat
         shutil.rmtree(sweep / name)
     for name in (half, failed):
         (sweep / name / "certificate.json").unlink()
-    said = [{"run": failed, "status": "the loss became nan"}, {"run": early, "status": "no data"}]
-    write_csv([*said, {"run": runs[0], "status": "failed at first"}], sweep / "sweep.csv")
+    said = {failed: "the loss became nan", early: "no data", runs[0]: "failed at first"}
+    rows = [SweepRow({}, Path(name), complaint=why) for name, why in said.items()]
+    write_rows(rows, sweep / "sweep.csv")
     written = write_report([sweep], tmp_path / "out")
     assert find_sources([sweep]).sweeps[0].unfinished == {
         half: "not finished, 3 of 3 epochs",
@@ -143,8 +146,8 @@ def test_an_interrupted_sweep_names_what_is_missing_and_why(place: Path, tmp_pat
     assert "2 of 6 trainings are finished" in page
     assert all(name in page.partition("<script>")[0] for name in (unbegun, half, failed, early))
     assert "sweep-unfinished.csv" in {path.name for path in written.paths}
-    assert [str(table.title) for table in written.tables] == ["sweep: 2 of 6 trainings are finished", "None"]
-    assert written.tables[1].row_count == 4
+    assert [str(table.title) for table in written.tables] == ["sweep: 2 of 6 trainings are finished", ""]
+    assert len(written.tables[1].rows) == 4
     (sweep / "sweep.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match=r"sweep\.csv: cannot be read as the table"):
         write_report([sweep], tmp_path / "out")

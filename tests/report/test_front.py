@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from lipcert.paper.pareto import CLEAN, NEAR, OVER_SLACK, PARETO, RIVAL, _better, points_of
+from lipcert.paper.outcome import Outcome
+from lipcert.paper.pareto import NEAR, OVER_SLACK, PARETO, RIVAL, _better, points_of
 from lipcert.report.front import draw_fronts, front, height
-from lipcert.runs.rows import Row
+from tests.outcomes import outcome
 
 
-def row(series: str, x: float, clean: float, cra: float) -> Row:
-    return {"series": series, "x": x, CLEAN: clean, NEAR: cra}
+def row(series: str, x: float, clean: float, cra: float) -> Outcome:
+    return outcome(series, x, clean=clean, cra=cra)
 
 
-def rows(rival: float) -> list[Row]:
+def rows(rival: float) -> list[Outcome]:
     """CLL's front is a straight line from (0.6, 0.5) to (0.7, 0.4); GloRo lies so much below it."""
     ours = [row(OVER_SLACK, 0.1, 0.7, 0.4), row(OVER_SLACK, 0.3, 0.6, 0.5), row(OVER_SLACK, 0.3, 0.6, 0.498)]
     return [*ours, row(RIVAL, 0.1, 0.66, 0.44 - rival), row(RIVAL, 0.2, 0.62, 0.48 - rival)]

@@ -13,10 +13,13 @@ from lipcert import InputError
 from lipcert.data.examples import write_cifar10
 from lipcert.recipes import execute, packaged_recipes, read_recipe
 from lipcert.recipes.splits import Splits
-from lipcert.report.comparison import _paper, compare, splits_shown, write_comparison
+from lipcert.report.comparison import _paper, compare, splits_shown
 from lipcert.report.names import is_published_size
 from lipcert.report.run_figures import write_evaluation
 from lipcert.runs import Run
+from lipcert.tables.files import write_table
+from lipcert.tables.kinds import PERCENT
+from lipcert.tables.table import text_table
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +54,15 @@ def test_pictures_and_the_table_by_class(run: Run) -> None:
 
 
 def test_a_report_has_the_papers_row_beside_ours(run: Run, tmp_path: Path) -> None:
-    titles, cells = compare([run])
+    compared = compare([run])
+    titles, cells = compared.titles, compared.cells
     assert titles[7:11] == ["clean", "CRA 36/255", "CRA 72/255", "CRA 108/255"]
     ours, paper = cells
     assert (ours[:2], paper[:2]) == (["CLL", "4C3F, other size"], ["CLL", "4C3F"])
     assert (ours[3:5], paper[3:5]) == (["0.15", "0.15"], ["0.15", "0.15"])
     assert paper[5:12] == ["–", "–", "77.6", "61.4", "44.2", "29.1", "–"]
     assert ours[-2] != "–"  # tightness was measured
-    markdown, table, latex = (path.read_text() for path in write_comparison(titles, cells, tmp_path / "r"))
+    markdown, table, latex = (path.read_text() for path in write_table(compared, tmp_path / "r"))
     assert markdown.count("\n") == 4
     assert next(csv.reader(table.splitlines())) == titles
     assert latex.count(r"\\") == 3
@@ -75,7 +79,8 @@ def test_every_recipe_finds_the_row_it_claims(name: str) -> None:
     rows = _paper(recipe, recipe.certify.radii)
     assert bool(rows) == ("none printed" not in recipe.claim)
     if rows:
-        assert any(recipe.claim.startswith(f"clean {row.clean}, CRA {row.cra[0]}") for row in rows)
+        printed = [(PERCENT.text(row.clean), PERCENT.text(row.cra[0])) for row in rows]
+        assert any(recipe.claim.startswith(f"clean {clean}, CRA {cra}") for clean, cra in printed)
         assert all(row.cra[-1] is None for row in rows)  # nothing is printed at 255/255
 
 
@@ -89,14 +94,14 @@ def test_a_thin_network_stands_beside_the_row_it_is_for(name: str) -> None:
 def test_all_printed_rows_of_a_network_are_shown() -> None:
     recipe = read_recipe("tiny-8c2f-gloro-trades")
     reported, reproduced = _paper(recipe, recipe.certify.radii)
-    assert (reported.source, reported.clean, reproduced.clean) == ("paper, reported by GloRo", 35.5, 39.5)
+    assert (reported.source, reported.clean, reproduced.clean) == ("paper, reported by GloRo", 0.355, 0.395)
 
 
 def test_a_row_is_printed_at_its_own_radii_and_epsilon_only() -> None:
     recipe = read_recipe("cifar10-4c3f-gloro")
     assert not _paper(recipe, [0.5])
     (found,) = _paper(recipe, [72 / 255, 0.5])
-    assert found.cra == (40.8, None)
+    assert found.cra == (0.408, None)
     assert not _paper(read_recipe("cifar10-4c3f-gloro", overrides=["loss.eps=0.5"]), recipe.certify.radii)
 
 
@@ -125,7 +130,7 @@ def test_balanced_weights_have_mean_one() -> None:
 
 
 def test_latex_needs_no_editing(tmp_path: Path) -> None:
-    write_comparison(["K_f", "±"], [["50 % & more", "1 ± 2"], [r"a\b", "–"]], tmp_path / "t")
+    write_table(text_table(["K_f", "±"], [["50 % & more", "1 ± 2"], [r"a\b", "–"]]), tmp_path / "t")
     text = (tmp_path / "t.tex").read_text()
     assert r"K\_f & $\pm$ \\" in text
     assert r"50 \% \& more & 1 $\pm$ 2 \\" in text

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import statistics
 from pathlib import Path
 
 import pytest
 
 from lipcert.errors import InputError
+from lipcert.runs.measures import cra
 from lipcert.sweeps import Sweep, lay_out, read_sweep
 from lipcert.sweeps.combinations import check_place, overruled
-from lipcert.sweeps.findings import best_of, over_seeds, rows_of
+from lipcert.sweeps.findings import rows_of
+from lipcert.sweeps.summary import best_of, over_seeds
 
 
 def test_a_grid_ends_in_one_table_and_the_best(cli, tmp_path: Path) -> None:
@@ -28,9 +31,9 @@ def test_a_grid_ends_in_one_table_and_the_best(cli, tmp_path: Path) -> None:
     assert 0 <= float(rows[0]["val CRA 0.15"]) <= float(rows[0]["val clean"]) <= 1
     # A report finds it again, and sums it up alike.
     sweep = read_sweep(out)
-    summary = over_seeds(rows_of(sweep), sweep.keys)
-    assert [(row["loss.eps"], row["trainings"]) for row in summary] == [("0.1", 2), ("0.15", 2)]
-    means = [row["val CRA 0.15"][0] for row in summary]
+    summary = over_seeds(rows_of(sweep))
+    assert [(one.values["loss.eps"], len(one.runs)) for one in summary] == [("0.1", 2), ("0.15", 2)]
+    means = [statistics.fmean(cra("val", 0.15).numbers(one.runs)) for one in summary]
     assert best_of(summary) is summary[means.index(max(means))]
     before = (out / rows[0]["run"].rpartition("/")[2] / "model.safetensors").stat().st_mtime_ns
     assert cli(*command)[0] == 1
@@ -77,7 +80,7 @@ def test_trials_that_have_not_begun_are_part_of_a_sweep(tmp_path: Path) -> None:
     sweep = read_sweep(tmp_path / "out")
     assert [values for _, values in sweep.trials] == [("1",)]
     assert [values for _, values in sweep.unbegun] == [("2",), ("3",)]
-    statuses = [(row["seed"], row["status"]) for row in rows_of(sweep)]
+    statuses = [(row.values["seed"], row.status) for row in rows_of(sweep)]
     assert statuses == [("1", "not finished, 0 of 3 epochs"), ("2", "not begun"), ("3", "not begun")]
 
 

@@ -62,9 +62,10 @@ def attack(
         local,
         quiet,
     )
-    show(band_table(findings))
+    asked = [row["radius"] for row in findings["radii"]]
+    show(band_table(band, asked, split))
     write_json(output, findings)
-    picture = band_figure(band, findings, output.with_suffix(".png"))
+    picture = band_figure(band, asked, output.with_suffix(".png"))
     print(f"wrote {output}, {picture}")
     if band.broken:
         sys.exit(1)

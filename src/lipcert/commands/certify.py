@@ -43,7 +43,7 @@ def certify(
     from lipcert.certificates.statement import write_certificate
     from lipcert.commands.work.certify import certify_model
     from lipcert.data.base import Split
-    from lipcert.report.table import certificate_table
+    from lipcert.report.certificate_tables import certificate_table
 
     findings = certify_model(
         model,

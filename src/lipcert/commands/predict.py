@@ -27,7 +27,7 @@ def predict(
     Example: lipcert predict runs/folder photo.jpg more/ --abstain-below 0.1
     """
     from lipcert.certificates.predictions import as_json, predict_files
-    from lipcert.report.table import prediction_table
+    from lipcert.report.certificate_tables import prediction_table
 
     found, complaints = predict_files(model, images, abstain_below, quiet=not sys.stderr.isatty())
     if json:

@@ -72,11 +72,12 @@ def train(
 def _tell(places: Mapping[Path, Recipe], splits: Splits) -> None:
     """Print what was found, draw it, and suggest the next step."""
     from lipcert.report.run_figures import write_evaluation
-    from lipcert.report.table import run_table
+    from lipcert.report.run_table import run_table
     from lipcert.runs import Run
+    from lipcert.runs.rows import row_of
 
     runs = list(map(Run, places))
-    show(run_table(runs))
+    show(run_table([row_of(run) for run in runs]))
     for run, recipe in zip(runs, places.values(), strict=True):
         for picture in write_evaluation(run, recipe, splits):
             print(f"wrote {picture}")

@@ -35,7 +35,7 @@ def verify(
     Example: lipcert verify runs/moons-cll
     """
     from lipcert.commands.work.certify import verify_file
-    from lipcert.report.table import check_table
+    from lipcert.report.certificate_tables import check_table
 
     checks = verify_file(certificate, model, data, bounds_only)
     show(check_table(checks))

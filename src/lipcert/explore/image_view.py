@@ -18,6 +18,7 @@ from lipcert.certificates.certifier import Certifier
 from lipcert.data.image_cache import Form, read_image
 from lipcert.errors import InputError
 from lipcert.explore import markup
+from lipcert.tables.kinds import percent, proved_radius
 
 # An upload of a few bytes may unfold to gigabytes; no photograph has so many pixels.
 MAX_PIXELS = 50_000_000
@@ -140,14 +141,14 @@ def verdict_html(verdict: Verdict, eps: float) -> str:
     """Class, probability, radius, and a bar a rival; those that ε reaches are marked."""
     shown = {
         "class": (verdict.label, f"not {verdict.rivals[0][0]}, which is nearest"),
-        "probability": (f"{100 * verdict.probability:.1f} %", "as the loss scales the logits"),
-        "radius": (markup.floor(verdict.radius), "L2, pixels from 0 to 1, proved"),
+        "probability": (percent(verdict.probability), "as the loss scales the logits"),
+        "radius": (proved_radius(verdict.radius), "L2, pixels from 0 to 1, proved"),
     }
     finite = [radius for _, radius in verdict.rivals if radius < float("inf")]
     longest = max([eps, *finite]) or 1.0
     rows = "".join(
         f'<tr class="{"within" if radius <= eps else "beyond"}"><th scope="row">{escape(name)}</th>'
-        f"<td>{markup.floor(radius)}</td>"
+        f"<td>{proved_radius(radius)}</td>"
         f'<td class="bar"><div style="width: {100 * min(radius / longest, 1.0):.1f}%"></div></td></tr>'
         for name, radius in verdict.rivals
     )

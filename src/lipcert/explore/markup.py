@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import math
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Literal
@@ -67,13 +66,3 @@ def message(text: str, kind: Mood = "note") -> str:
 def beside(*parts: str) -> str:
     """Side by side where there is room, else one below the other."""
     return f'<div class="beside">{"".join(parts)}</div>'
-
-
-def floor(radius: float) -> str:
-    """Four digits, never more than the radius.
-
-    Example:
-        >>> floor(0.45356), floor(math.inf)
-        ('0.4535', '∞')
-    """
-    return f"{math.floor(1e4 * radius) / 1e4:.4f}" if math.isfinite(radius) else "∞"

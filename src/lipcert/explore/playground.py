@@ -20,8 +20,9 @@ from lipcert.explore import markup
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.recipes.execution import build
 from lipcert.recipes.splits import Splits
-from lipcert.report.moons_figure import Picture, draw_outputs, draw_panel
+from lipcert.report.moons_figure import Picture, PictureNumbers, draw_outputs, draw_panel
 from lipcert.runs import Run
+from lipcert.tables.kinds import CONSTANT, percent
 from lipcert.train import Hardware
 from lipcert.train.stacked.stack import Stack
 from lipcert.train.state import Training
@@ -125,20 +126,21 @@ def _frame(wish: Wish, training: Training, seconds: float) -> Frame:
     right = certificate.prediction == data.y
     cra = float((right & certificate.at(wish.eps)).double().mean())
     k_hf = plan.loss.whole_lipschitz(prover.k_f)
-    row = {"eps": wish.eps, "k_f": prover.k_f, "k_hf": k_hf, "train": {"cra": cra}}
-    picture = Picture(row, prover, data, certificate)
+    slack = wish.slack if wish.loss == "CLL" else None
+    numbers = PictureNumbers(wish.loss, wish.eps, slack, prover.k_f, k_hf, cra)
+    picture = Picture(numbers, prover, data, certificate)
     return Frame(picture, float(right.double().mean()), training.step, plan.total_steps, seconds)
 
 
 def numbers_of(frame: Frame) -> str:
     """Show what is proved about the frame, as HTML."""
-    row, count = frame.picture.row, f"{len(frame.picture.data):,}"
+    shown, count = frame.picture.numbers, f"{len(frame.picture.data):,}"
     return markup.numbers(
         {
-            "CRA": (f"{100 * row['train']['cra']:.1f} %", f"certified at ε = {row['eps']:g}"),
-            "clean": (f"{100 * frame.clean:.1f} %", f"right, of {count} points"),
-            "K_f": (f"{row['k_f']:.1f}", "of the logits, proved"),
-            "K_hf": (f"{row['k_hf']:.1f}", "with the loss's scaling"),
+            "CRA": (percent(shown.cra), f"certified at ε = {shown.eps:g}"),
+            "clean": (percent(frame.clean), f"right, of {count} points"),
+            "K_f": (CONSTANT.text(shown.k_f), "of the logits, proved"),
+            "K_hf": (CONSTANT.text(shown.k_hf), "with the loss's scaling"),
             "step": (f"{frame.step} / {frame.steps}", f"of the training, {frame.seconds:.1f} s"),
         }
     )

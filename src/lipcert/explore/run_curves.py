@@ -8,6 +8,8 @@ from html import escape
 from lipcert.explore import markup
 from lipcert.report.chart_files import draw_chart
 from lipcert.report.charts import Chart, Line, radius_chart, training_charts
+from lipcert.report.names import method_of
+from lipcert.report.palette import run_looks
 from lipcert.report.sources import Finished
 
 
@@ -23,9 +25,12 @@ def charts_of(run: Finished) -> list[Chart]:
 
 def _certified_chart(run: Finished) -> Chart:
     """From the certificate alone: at the radii that it names."""
-    lines = []
-    for name, split in run.certificate.splits.items():
-        lines.append(Line(name, [row.radius for row in split.rows], [100 * row.value for row in split.rows]))
+    splits = run.certificate.splits
+    looks = run_looks([method_of(run.recipe)] * len(splits))
+    lines = [
+        Line(name, [row.radius for row in split.rows], [100 * row.value for row in split.rows], look)
+        for (name, split), look in zip(splits.items(), looks, strict=True)
+    ]
     return Chart("radius", "Certified accuracy against radius", "L2 radius", "certified [%]", lines)
 
 

@@ -8,105 +8,105 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lipcert.paper.definition import Verdict
-from lipcert.report.curves import spread
-from lipcert.runs.rows import Row
+from lipcert.paper.outcome import Outcome, Place, places
+from lipcert.runs.measures import Measure
+from lipcert.tables.kinds import CONSTANT, percent
 
-Check = Callable[[Sequence[Row]], Verdict]
-Point = tuple[float, float, float, float]  # x; the least, the mean and the most of the seeds
+Check = Callable[[Sequence[Outcome]], Verdict]
 
 
-def trades(falling: str, rising: str, series: str = "") -> Check:
+def trades(falling: Measure, rising: Measure, series: str = "") -> Check:
     """From the least x to the greatest, one column falls and another rises."""
 
-    def check(rows: Sequence[Row]) -> Verdict:
-        down, up = (spread(rows, series, column) for column in (falling, rising))
+    def check(rows: Sequence[Outcome]) -> Verdict:
+        down, up = (places(rows, series, measure) for measure in (falling, rising))
         fell = _moved(down[-1], down[0])
-        rose = _moved(up[0], max(up[1:], key=lambda p: p[1]))
-        best = max(up, key=lambda p: p[2])
+        rose = _moved(up[0], max(up[1:], key=lambda p: p.range.least))
+        best = max(up, key=lambda p: p.range.mean)
         found = (
-            f"{falling} {_percent(down[0][2])} → {_percent(down[-1][2])}; {rising} {_percent(up[0][2])} → "
-            f"{_percent(up[-1][2])}, most ({_percent(best[2])}) at {best[0]:g}"
+            f"{falling.title} {_mean(down[0])} → {_mean(down[-1])}; {rising.title} {_mean(up[0])} → "
+            f"{_mean(up[-1])}, most ({_mean(best)}) at {best.x:g}"
         )
         return Verdict(_all([fell, rose]), found)
 
     return check
 
 
-def ahead(column: str, first: str, second: str, scale: float = 100.0) -> Check:
+def ahead(measure: Measure, first: str, second: str) -> Check:
     """At every x one series is above another; shown in percentage points, or as it is."""
 
-    def check(rows: Sequence[Row]) -> Verdict:
-        mine, theirs = (spread(rows, series, column) for series in (first, second))
-        if not mine or [p[0] for p in mine] != [p[0] for p in theirs]:
-            return Verdict(None, f"{column} was not measured for both at the same places")
+    def check(rows: Sequence[Outcome]) -> Verdict:
+        mine, theirs = (places(rows, series, measure) for series in (first, second))
+        if not mine or [p.x for p in mine] != [p.x for p in theirs]:
+            return Verdict(None, f"{measure.title} was not measured for both at the same places")
         pairs = list(zip(mine, theirs, strict=True))
-        places = [_moved(b, a) for a, b in pairs]
-        listed = ", ".join(f"{a[0]:g}: {scale * (a[2] - b[2]):+.1f}" for a, b in pairs)
-        clear = sum(place is True for place in places)
+        moved = [_moved(b, a) for a, b in pairs]
+        scale = measure.kind.scale
+        listed = ", ".join(f"{a.x:g}: {scale * (a.range.mean - b.range.mean):+.1f}" for a, b in pairs)
+        clear = sum(place is True for place in moved)
         found = (
             f"{first} less {second} at {listed}; beyond the spread of the seeds at {clear} of {len(pairs)}"
         )
-        return Verdict(_all(places), found)
+        return Verdict(_all(moved), found)
 
     return check
 
 
-def insensitive(column: str, low: float, high: float, points: float) -> Check:
+def insensitive(measure: Measure, low: float, high: float, points: float) -> Check:
     """Within a range of x the means stay within so many percentage points."""
 
-    def check(rows: Sequence[Row]) -> Verdict:
-        inside = [p for p in spread(rows, "", column) if low <= p[0] <= high]
-        means = [p[2] for p in inside]
-        found = f"{_percent(min(means))} to {_percent(max(means))} from {inside[0][0]:g} to {inside[-1][0]:g}"
+    def check(rows: Sequence[Outcome]) -> Verdict:
+        inside = [p for p in places(rows, "", measure) if low <= p.x <= high]
+        means = [p.range.mean for p in inside]
+        found = f"{percent(min(means))} to {percent(max(means))} from {inside[0].x:g} to {inside[-1].x:g}"
         return Verdict(100 * (max(means) - min(means)) <= points, found)
 
     return check
 
 
-def falls_outside(column: str, low: float, high: float) -> Check:
+def falls_outside(measure: Measure, low: float, high: float) -> Check:
     """At either end a column is lower than anywhere within a range of x."""
 
-    def check(rows: Sequence[Row]) -> Verdict:
-        points = spread(rows, "", column)
-        worst = min((p for p in points if low <= p[0] <= high), key=lambda p: p[2])
+    def check(rows: Sequence[Outcome]) -> Verdict:
+        points = places(rows, "", measure)
+        worst = min((p for p in points if low <= p.x <= high), key=lambda p: p.range.mean)
         ends = [points[0], points[-1]]
-        listed = " and ".join(f"{_percent(p[2])} at {p[0]:g}" for p in ends)
-        return Verdict(
-            _all([_moved(p, worst) for p in ends]), f"{listed}; least between {_percent(worst[2])}"
-        )
+        listed = " and ".join(f"{_mean(p)} at {p.x:g}" for p in ends)
+        return Verdict(_all([_moved(p, worst) for p in ends]), f"{listed}; least between {_mean(worst)}")
 
     return check
 
 
-def constant(column: str, factor: float) -> Check:
+def constant(measure: Measure, factor: float) -> Check:
     """The largest mean of a column is at most so many times the smallest."""
 
-    def check(rows: Sequence[Row]) -> Verdict:
-        means = [p[2] for p in spread(rows, "", column)]
+    def check(rows: Sequence[Outcome]) -> Verdict:
+        means = [p.range.mean for p in places(rows, "", measure)]
         ratio = max(means) / min(means)
-        return Verdict(ratio <= factor, f"{column} {min(means):.1f} to {max(means):.1f}, {ratio:.2f}-fold")
+        low, high = CONSTANT.text(min(means)), CONSTANT.text(max(means))
+        return Verdict(ratio <= factor, f"{measure.title} {low} to {high}, {ratio:.2f}-fold")
 
     return check
 
 
-def scale_sets_khf(rows: Sequence[Row]) -> Verdict:
+def scale_sets_khf(rows: Sequence[Outcome]) -> Verdict:
     """K_hf = 1/σ = log((1−p)/p)/ε for every CLL row, whatever K_f is.
 
     The certificate says so by definition, for a loss that divides by the proved K_f. Training divided by an
     estimate K, so what is asked is whether K_f/(σK), the constant of what was trained, is 1/σ to 5 %.
     """
-    mine = [row for row in rows if row["loss"] == "cll"]
-    k_f = [row["k_f"] for row in mine]
-    off = max(abs(row["k_f"] / row["K_f in training"] - 1) for row in mine)
+    mine = [(row.run.k_f, row.k_f_in_training) for row in rows if row.run.loss == "cll"]
+    k_f = [proved for proved, _ in mine]
+    off = max(abs(proved / estimate - 1) for proved, estimate in mine if estimate is not None)
     found = f"K_hf is 1/σ to {100 * off:.1f} % with the last K, at K_f {min(k_f):,.1f} to {max(k_f):,.1f}"
     return Verdict(off < 0.05, found)
 
 
-def _moved(low: Point, high: Point) -> bool | None:
+def _moved(low: Place, high: Place) -> bool | None:
     """Whether the seeds of one point all lie below those of another; None if they mingle."""
-    if low[3] < high[1]:
+    if low.range.most < high.range.least:
         return True
-    return False if high[3] < low[1] else None
+    return False if high.range.most < low.range.least else None
 
 
 def _all(parts: Sequence[bool | None]) -> bool | None:
@@ -116,5 +116,5 @@ def _all(parts: Sequence[bool | None]) -> bool | None:
     return None if None in parts else True
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
+def _mean(place: Place) -> str:
+    return percent(place.range.mean)

@@ -6,11 +6,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lipcert.errors import InputError
 from lipcert.recipes import read_recipe
-from lipcert.runs.rows import Row
 from lipcert.sweeps import Trial
+
+if TYPE_CHECKING:
+    from lipcert.paper.outcome import Outcome
 
 # The paper's; hours of a CPU at most; seconds.
 BUDGETS = ("full", "cpu", "smoke")
@@ -51,25 +54,21 @@ class Verdict:
     found: str
 
 
-# As printed, by `Verdict.holds`.
-VERDICTS = {True: "yes", False: "no", None: "open: within the spread of the seeds"}
-
-
 @dataclass(frozen=True)
 class Claim:
     """A statement of the paper, and the check whether rows support it."""
 
     text: str
     published: str
-    check: Callable[[Sequence[Row]], Verdict]
+    check: Callable[[Sequence[Outcome]], Verdict]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """Finished trainings, and a row of numbers for each."""
+    """Finished trainings, and the outcome of each."""
 
     trials: Sequence[tuple[Variant, Trial]]
-    rows: Sequence[Row]
+    outcomes: Sequence[Outcome]
 
 
 # Draws under a base name.

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 from lipcert.paper.claims import ahead, constant, falls_outside, insensitive, scale_sets_khf, trades
 from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict
-from lipcert.report.curves import Axis, Panel, curves
+from lipcert.paper.outcome import Outcome, places, series_of
+from lipcert.report.curves import Axis, Curve, Panel, PrintedCurve, draw_curves
+from lipcert.report.names import method_of
 from lipcert.report.published import published
-from lipcert.runs.rows import Row
+from lipcert.runs.measures import K_F, K_HF, TIGHTNESS, Measure, clean, cra, cra_at_eps
+from lipcert.tables.grouping import grouped
+from lipcert.tables.kinds import CONSTANT, PERCENT, Kind, Range
 
 CLL, GLORO = "cifar10-4c3f-cll", "cifar10-4c3f-gloro"
-CLEAN, CRA, AT_EPS = "test clean", "test CRA 36/255", "test CRA at ε"
+CLEAN, CRA, AT_EPS = clean("test"), cra("test", 36 / 255), cra_at_eps("test")
 
 # A quarter of the width and six epochs: 4C3F in about three minutes of one core.
 _THIN = ("model.width=0.25", "train.epochs=6", "certify.effort=auto", "train.threads=1")
@@ -33,20 +39,50 @@ def _over(key: str, values: Sequence[float], recipe: str = CLL, series: str = ""
     return tuple(Variant(recipe, (f"{key}={value!r}",), value, series) for value in values)
 
 
-def _draw(
-    axis: Axis, panels: Sequence[Panel], trained: Trained, base: Path, of: str = "test split, proved bounds"
-) -> list[Path]:
+@dataclass(frozen=True)
+class _Measured:
+    """A panel before it is drawn: its measures, one curve for each measure of each series."""
+
+    title: str
+    kind: Kind
+    measures: tuple[Measure, ...]
+    log: bool = False
+    printed: tuple[PrintedCurve, ...] = ()
+
+    def panel(self, trained: Trained) -> Panel:
+        """Take the numbers of the trainings."""
+        curves = [
+            Curve(self._name(series, measure), _method(trained, series), i, [(p.x, p.range) for p in found])
+            for i, measure in enumerate(self.measures)
+            for series in series_of(trained.outcomes)
+            if (found := places(trained.outcomes, series, measure))
+        ]
+        return Panel(self.title, self.kind, curves, self.log, self.printed)
+
+    def _name(self, series: str, measure: Measure) -> str:
+        return " ".join(filter(None, (series, measure.short_title if len(self.measures) > 1 else "")))
+
+
+def _method(trained: Trained, series: str) -> str:
+    return next(method_of(trial.recipe) for variant, trial in trained.trials if variant.series == series)
+
+
+def caption(trained: Trained, of: str = "test split, proved bounds") -> str:
+    """Say what was trained and how often: width, epochs and seeds are those of the trainings."""
     recipe, seeds = trained.trials[0][1].recipe, {trial.recipe.seed for _, trial in trained.trials}
     width = recipe.model.arguments.get("width", 1.0)
-    note = (
+    return (
         f"4C3F, width {width:g}, {recipe.train.epochs} epochs, {of}; "
         f"bars: least and most of {len(seeds)} seeds"
     )
-    return curves(trained.rows, axis, panels, note, base)
 
 
-_ACCURACIES = Panel("accuracy [%]", (CLEAN, CRA), percent=True)
-_CONSTANTS = Panel("Lipschitz constant", ("K_f", "K_hf"), log=True)
+def _draw(axis: Axis, panels: Sequence[_Measured], trained: Trained, base: Path) -> list[Path]:
+    return draw_curves(axis, [panel.panel(trained) for panel in panels], caption(trained), base)
+
+
+_ACCURACIES = _Measured("accuracy [%]", PERCENT, (CLEAN, CRA))
+_CONSTANTS = _Measured("Lipschitz constant", CONSTANT, (K_F, K_HF), log=True)
 
 _SLACKS = (0.005, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 _FEW_SLACKS = (0.005, 0.05, 0.15, 0.25, 0.4)
@@ -73,16 +109,16 @@ def _epsilons() -> tuple[Variant, ...]:
     return tuple(
         Variant(recipe, (f"loss.eps={eps}", f"certify.radii=[{eps}]"), eps, series)
         for recipe, series in ((CLL, "CLL"), (GLORO, "GloRo"))
-        for eps in published()["figures"]["epsilon_sweep_4c3f_cifar10"]["epsilon"]
+        for eps in published().figures.epsilon_sweep_4c3f_cifar10.epsilon
     )
 
 
-def _printed_epsilons() -> dict[str, list[tuple[float, float]]]:
-    found = published()["figures"]["epsilon_sweep_4c3f_cifar10"]
-    return {
-        f"{name}, the paper's": list(zip(found["epsilon"], found[name.lower()], strict=True))
-        for name in ("CLL", "GloRo")
-    }
+def _printed_epsilons() -> tuple[PrintedCurve, ...]:
+    found = published().figures.epsilon_sweep_4c3f_cifar10
+    return tuple(
+        PrintedCurve(f"{name}, the paper's", name, list(zip(found.epsilon, values, strict=True)))
+        for name, values in (("CLL", found.cll), ("GloRo", found.gloro))
+    )
 
 
 EPSILON = Reproduction(
@@ -93,9 +129,9 @@ EPSILON = Reproduction(
         _draw,
         Axis("ε"),
         (
-            Panel("CRA at ε [%]", (AT_EPS,), percent=True, beside=_printed_epsilons()),
+            _Measured("CRA at ε [%]", PERCENT, (AT_EPS,), printed=_printed_epsilons()),
             _CONSTANTS,
-            Panel("tightness [%]", ("tightness",), percent=True),
+            _Measured("tightness [%]", PERCENT, (TIGHTNESS,)),
         ),
     ),
     {
@@ -112,11 +148,11 @@ EPSILON = Reproduction(
         Claim(
             "CLL certifies more than GloRo at every ε", "+0.5 to +2.0 points", ahead(AT_EPS, "CLL", "GloRo")
         ),
-        Claim("CLL's bounds are tighter than GloRo's", "at every ε", ahead("tightness", "CLL", "GloRo")),
+        Claim("CLL's bounds are tighter than GloRo's", "at every ε", ahead(TIGHTNESS, "CLL", "GloRo")),
         Claim(
             "CLL has the larger K_hf (its own is set by ε and p)",
             "at every ε, with p = 0.15; p = 0.25 in the cpu budget",
-            ahead("K_hf", "CLL", "GloRo", scale=1.0),
+            ahead(K_HF, "CLL", "GloRo"),
         ),
         Claim("K_hf is 1/σ, whatever K_f does", "K_hf = 1/σ(p)", scale_sets_khf),
     ),
@@ -173,58 +209,52 @@ TEMPERATURE = Reproduction(
     partial(_draw, Axis("scale s", log=True), (_ACCURACIES, _CONSTANTS)),
     _budgets(_over("loss.temperature", _SCALES[::2], GLORO), cost="13 min on 2 cores"),
     (
-        Claim("scaling GloRo's logits does not move K_hf", "no effect", constant("K_hf", factor=1.25)),
+        Claim("scaling GloRo's logits does not move K_hf", "no effect", constant(K_HF, factor=1.25)),
         Claim("nor its CRA", "little to none", insensitive(CRA, 0.0, math.inf, points=2.0)),
     ),
 )
 
 
 def _convergence(trained: Trained, base: Path) -> list[Path]:
-    axis = Axis("epoch")
-    panel = Panel("CRA [%], estimated", ("val CRA (estimate)",), percent=True)
-    of = "validation split, estimated bounds"
-    return _draw(axis, (panel,), Trained(trained.trials, by_epoch(trained)), base, of)
+    series = series_of(trained.outcomes)
+    curves = [Curve(one, _method(trained, one), series.index(one), by_epoch(trained, one)) for one in series]
+    panel = Panel("CRA [%], estimated", PERCENT, [curve for curve in curves if curve.points])
+    note = caption(trained, "validation split, estimated bounds")
+    return draw_curves(Axis("epoch"), [panel], note, base)
 
 
-def by_epoch(trained: Trained) -> list[Row]:
-    """A row for every validated epoch of every training."""
-    return [
-        {
-            "series": variant.series,
-            "x": float(metrics.epoch),
-            "seed": trial.recipe.seed,
-            "val CRA (estimate)": metrics.validation.val_cra_estimate,
-        }
+def by_epoch(trained: Trained, series: str) -> list[tuple[float, Range]]:
+    """Return the estimated CRA of a series at every validated epoch, over the seeds."""
+    found = [
+        (float(metrics.epoch), metrics.validation.val_cra_estimate)
         for variant, trial in trained.trials
+        if variant.series == series
         for metrics in trial.run.metrics()
         if metrics.validation is not None
     ]
+    epochs = grouped(found, lambda point: point[0])
+    return [(epoch, Range.of([value for _, value in points])) for epoch, points in sorted(epochs.items())]
 
 
-def _converges_faster(trained_rows: Sequence[Row], rival: str) -> Verdict:
-    """CLL, in the mean over the epochs of the first half, where the rate is constant."""
-    if min(len(row["CRA by epoch"]) for row in trained_rows) < 2:
+def _converges_faster(outcomes: Sequence[Outcome], rival: str) -> Verdict:
+    """Ask whether CLL is ahead in the mean over the epochs of the first half, where the rate is constant."""
+    if min(len(outcome.cra_by_epoch) for outcome in outcomes) < 2:
         return Verdict(None, "one epoch shows no convergence")
     means = {
-        series: [
-            sum(early) / len(early)
-            for early in (
-                row["CRA by epoch"][: len(row["CRA by epoch"]) // 2]
-                for row in trained_rows
-                if row["series"] == series
-            )
-        ]
+        series: [_early_mean(outcome) for outcome in outcomes if outcome.series == series]
         for series in ("CLL", rival)
     }
-    shown = ", ".join(
-        f"{name} {' and '.join(f'{100 * value:.1f}' for value in values)} %" for name, values in means.items()
-    )
+    shown = ", ".join(f"{name} {' and '.join(map(PERCENT.text, values))} %" for name, values in means.items())
     holds = None
     if min(means["CLL"]) > max(means[rival]):
         holds = True
     elif max(means["CLL"]) < min(means[rival]):
         holds = False
     return Verdict(holds, f"mean over the first half, by seed: {shown}")
+
+
+def _early_mean(outcome: Outcome) -> float:
+    return fmean(outcome.cra_by_epoch[: len(outcome.cra_by_epoch) // 2])
 
 
 FIXED, GROWING = "GloRo", "GloRo, ε growing"

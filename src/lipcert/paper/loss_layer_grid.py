@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
 from lipcert.models.uniform import FAMILIES
+from lipcert.paper.curve_table import range_or_mean
 from lipcert.paper.definition import Reduction, Reproduction, Trained, Variant
-from lipcert.report.comparison import write_comparison
+from lipcert.paper.outcome import Outcome
 from lipcert.report.heatmap import heatmaps
-from lipcert.runs.rows import Row
+from lipcert.runs.measures import Measure, clean, cra
+from lipcert.tables import Column, Table
+from lipcert.tables.files import write_table
+from lipcert.tables.grouping import grouped
+from lipcert.tables.kinds import TEXT
 
 RECIPE = "cifar10-grid"
-CLEAN, CRA = "test clean", "test CRA 36/255"
+CLEAN, CRA = clean("test"), cra("test", 36 / 255)
 
 # ε grows over the first half, as its authors have it.
 _GROWING = "schedule.loss.eps={name: ramp, first: 0.0333, until: 0.5}"
@@ -58,50 +64,68 @@ def _cells(losses: Sequence[str], families: Sequence[str]) -> tuple[Variant, ...
     )
 
 
-def _place(row: Row) -> tuple[str, str]:
-    """Loss and family."""
-    family, loss = row["series"].split(" ")
+@dataclass(frozen=True)
+class LossRow:
+    """One loss on every family of layers, all seeds of each."""
+
+    loss: str
+    families: Mapping[str, Sequence[Outcome]]
+
+
+def _loss_rows(outcomes: Sequence[Outcome]) -> list[LossRow]:
+    """Sort outcomes by loss and family, each in its order."""
+    cells = grouped(outcomes, _place)
+    losses = [loss for loss in LOSSES if any(place[0] == loss for place in cells)]
+    families = [family for family in FAMILIES if any(place[1] == family for place in cells)]
+    return [LossRow(loss, {family: cells.get((loss, family), []) for family in families}) for loss in losses]
+
+
+def _place(outcome: Outcome) -> tuple[str, str]:
+    """Return loss and family."""
+    family, loss = outcome.series.split(" ")
     return loss, family
 
 
-def _mean(rows: Sequence[Row], column: str) -> dict[tuple[str, str], float]:
-    places = dict.fromkeys(map(_place, rows))
-    return {place: fmean(row[column] for row in rows if _place(row) == place) for place in places}
-
-
-def _draw(trained: Trained, base: Path) -> list[Path]:
-    rows = trained.rows
-    losses, families = _axes(rows)
-    panels = {"CRA at 36/255 [%]": _mean(rows, CRA), "clean accuracy [%]": _mean(rows, CLEAN)}
+def caption(trained: Trained) -> str:
+    """Say what was trained and how often: width, epochs and seeds are those of the trainings."""
     recipe, seeds = trained.trials[0][1].recipe, {trial.recipe.seed for _, trial in trained.trials}
     width = recipe.model.arguments.get("width", 1.0)
-    note = (
+    return (
         f"4C3F's shape, width {width:g}, epochs: {recipe.train.epochs}, test split, proved bounds; "
         f"mean of {len(seeds)} seeds"
     )
-    table = write_comparison(*grid_cells(rows, CRA), base)
-    return [*heatmaps(panels, losses, families, note, base), *table]
 
 
-def _axes(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """Losses and families that occur, each in its order."""
-    places = {_place(row) for row in rows}
-    losses = [loss for loss in LOSSES if any(place[0] == loss for place in places)]
-    return losses, [family for family in FAMILIES if any(place[1] == family for place in places)]
+def _draw(trained: Trained, base: Path) -> list[Path]:
+    rows = _loss_rows(trained.outcomes)
+    panels = {"CRA at 36/255 [%]": _means(rows, CRA), "clean accuracy [%]": _means(rows, CLEAN)}
+    losses, families = [row.loss for row in rows], list(rows[0].families)
+    table = write_table(grid_table(trained.outcomes, CRA), base)
+    return [*heatmaps(panels, losses, families, caption(trained), base), *table]
 
 
-def grid_cells(rows: Sequence[Row], column: str) -> tuple[list[str], list[list[str]]]:
-    """Titles, and a line a loss: the mean of a cell with the range of its seeds, percent."""
-    losses, families = _axes(rows)
+def _means(rows: Sequence[LossRow], measure: Measure) -> dict[tuple[str, str], float]:
+    return {
+        (row.loss, family): fmean(measure.numbers(outcome.run for outcome in outcomes))
+        for row in rows
+        for family, outcomes in row.families.items()
+        if outcomes
+    }
 
-    def cell(loss: str, family: str) -> str:
-        found = sorted(100 * row[column] for row in rows if _place(row) == (loss, family))
-        if not found:
-            return "–"
-        return f"{fmean(found):.1f}" + (f" ({found[0]:.1f} … {found[-1]:.1f})" if len(found) > 1 else "")
 
-    cells = [[loss, *(cell(loss, family) for family in families)] for loss in losses]
-    return [column.removeprefix("test "), *families], cells
+def grid_table(outcomes: Sequence[Outcome], measure: Measure) -> Table[LossRow]:
+    """Lay out one line per loss: the mean of a cell with the range of its seeds."""
+    rows = _loss_rows(outcomes)
+    families = rows[0].families if rows else {}
+    columns = [
+        Column(measure.short_title, TEXT, lambda row: row.loss),
+        *(_family_column(family, measure) for family in families),
+    ]
+    return Table(columns, rows)
+
+
+def _family_column(family: str, measure: Measure) -> Column[LossRow]:
+    return Column(family, measure.kind, lambda row: range_or_mean(measure, row.families[family]))
 
 
 GRID = Reproduction(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from lipcert.paper.definition import Reduction, Reproduction, Trained, Variant
+from lipcert.paper.outcome import Outcome
 from lipcert.paper.two_moons import FIGURE_4
-from lipcert.report.comparison import compare, write_comparison
+from lipcert.report.comparison import PRINTED, compare
 from lipcert.report.published import published
-from lipcert.runs.rows import Row
-from lipcert.sweeps.findings import cell, over_seeds
+from lipcert.runs.measures import K_F, K_HF, SECONDS, TIGHTNESS, Measure, clean, cra, cra_at_eps, measures_of
+from lipcert.tables import Column, Table
+from lipcert.tables.files import write_table
+from lipcert.tables.grouping import grouped
+from lipcert.tables.kinds import COUNT, SETTING, TEXT, Deviation
 
 TINY = (
     "tiny-8c2f-gloro-trades",
@@ -47,80 +52,119 @@ CIFAR100 = (
     "cifar100-sll-xl-cll",
 )
 # Of which the supplement prints nine seeds.
-SEEDED = tuple(published()["seeds"])
+SEEDED = tuple(published().seeds)
 NINE = tuple(range(1, 10))
 
-# Printed numbers by series and x.
-Printed = Mapping[tuple[str, float], Mapping[str, float]]
+# The measures that tables print beside ours.
+CLEAN, NEAR, MIDDLE, FAR = clean("test"), *(cra("test", radius) for radius in PRINTED)
 
-_COLUMNS = {
-    "clean": "test clean",
-    "CRA 36/255": "test CRA 36/255",
-    "CRA 108/255": "test CRA 108/255",
-    "K_hf": "K_hf",
-}
-
-
-_SEED_COLUMNS = {
-    "test clean": "clean",
-    "test CRA 36/255": "cra_36",
-    "test CRA 72/255": "cra_72",
-    "test CRA 108/255": "cra_108",
-    "K_f": "k_f",
-    "tightness": "tightness",
-}
+# Printed numbers by series and x, accuracies as fractions.
+Printed = Mapping[tuple[str, float], Mapping[Measure, float]]
 
 
 def _compared(trained: Trained, base: Path) -> list[Path]:
-    """Every run, and after it the paper's row."""
-    return write_comparison(*compare([trial.run for _, trial in trained.trials]), base)
+    """Write every run, and after it the paper's row."""
+    return write_table(compare([trial.run for _, trial in trained.trials]), base)
 
 
 def _over_seeds(trained: Trained, base: Path) -> list[Path]:
-    """As text."""
-    return write_comparison(*seed_cells(trained.rows), base)
+    return write_table(seed_table(trained.outcomes), base)
 
 
-def seed_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Titles, and a line a recipe: mean ± standard deviation; after it what the supplement prints."""
-    summary = over_seeds(rows, ("recipe",))
-    titles = [t for t in summary[0] if all(t in row for row in summary) and _is_shown(t)]
-    lines = [line for row in summary for line in (row, *_printed_line(row["recipe"]))]
-    return titles, [[cell(t, line.get(t)) for t in titles] for line in lines]
+@dataclass(frozen=True)
+class SeedRow:
+    """Mean and standard deviation over the seeds of a recipe, found here or printed."""
+
+    recipe: str
+    trainings: int
+    numbers: Mapping[Measure, Deviation]
 
 
-def _printed_line(recipe: str) -> list[Row]:
-    """Mean and standard deviation as printed, in the units of ours."""
-    found = published()["seeds"].get(recipe)
+def seed_table(outcomes: Sequence[Outcome]) -> Table[SeedRow]:
+    """Lay out one line per recipe, and after it what the supplement prints."""
+    ours = [_seed_row(recipe, group) for recipe, group in grouped(outcomes, _recipe).items()]
+    measures = [m for m in ours[0].numbers if all(m in row.numbers for row in ours)]
+    columns: list[Column[SeedRow]] = [
+        Column("recipe", TEXT, lambda row: row.recipe),
+        Column("trainings", COUNT, lambda row: row.trainings),
+        *(_seed_column(measure) for measure in measures),
+    ]
+    return Table(columns, [row for mine in ours for row in (mine, *_printed_row(mine.recipe))])
+
+
+def _recipe(outcome: Outcome) -> str:
+    return outcome.run.recipe
+
+
+def _seed_row(recipe: str, outcomes: Sequence[Outcome]) -> SeedRow:
+    runs = [outcome.run for outcome in outcomes]
+    at_eps = [m for m in map(cra_at_eps, runs[0].splits) if m.numbers(runs)]
+    measures = [*(m for m in measures_of(runs) if m != SECONDS), *at_eps]
+    return SeedRow(recipe, len(runs), {m: Deviation.of(m.numbers(runs)) for m in measures})
+
+
+def _seed_column(measure: Measure) -> Column[SeedRow]:
+    return Column(measure.title, measure.kind, lambda row: row.numbers.get(measure))
+
+
+def _printed_row(recipe: str) -> list[SeedRow]:
+    """Return mean and standard deviation as printed, in the units of ours."""
+    found = published().seeds.get(recipe)
     if found is None:
         return []
-    scales = {title: (name, 1 if name == "k_f" else 100) for title, name in _SEED_COLUMNS.items()}
-    numbers = {t: tuple(v / scale for v in found[name]) for t, (name, scale) in scales.items()}
-    return [{"recipe": f"{recipe}, the paper's", "trainings": len(NINE), **numbers}]
+    printed = {
+        CLEAN: found.clean,
+        NEAR: found.cra_36,
+        MIDDLE: found.cra_72,
+        FAR: found.cra_108,
+        K_F: found.k_f,
+        TIGHTNESS: found.tightness,
+    }
+    numbers = {m: Deviation(*(v / m.kind.scale for v in values)) for m, values in printed.items()}
+    return [SeedRow(f"{recipe}, the paper's", len(NINE), numbers)]
 
 
-def _is_shown(title: str) -> bool:
-    constants = ("recipe", "trainings", "K_f", "K_hf", "tightness")
-    return title in constants or title.split(" ")[0] in ("train", "val", "test")
+@dataclass(frozen=True)
+class PrintedPlace:
+    """All seeds of one x of one series, and what the paper prints there."""
+
+    series: str
+    x: float
+    outcomes: Sequence[Outcome]
+    printed: Mapping[Measure, float]
 
 
 def _beside(title: str, printed: Printed, trained: Trained, base: Path) -> list[Path]:
-    """One line a cell: what was found, over the seeds, and what the paper prints."""
-    titles = ["series", title, *(t for name in _COLUMNS for t in (name, "paper"))]
-    cells = []
-    for row in over_seeds(trained.rows, ("series", "x")):
-        paper = printed.get((row["series"], float(row["x"])), {})
-        pairs = [(cell(key, row.get(key)), cell(key, paper.get(name))) for name, key in _COLUMNS.items()]
-        cells.append([row["series"], row["x"], *(text for pair in pairs for text in pair)])
-    return write_comparison(titles, cells, base)
+    """Write one line per place: what was found, over the seeds, and what the paper prints."""
+    groups = grouped(trained.outcomes, lambda outcome: (outcome.series, outcome.x or 0.0))
+    rows = [
+        PrintedPlace(series, x, group, printed.get((series, x), {})) for (series, x), group in groups.items()
+    ]
+    columns: list[Column[PrintedPlace]] = [
+        Column("series", TEXT, lambda row: row.series),
+        Column(title, SETTING, lambda row: row.x),
+    ]
+    for measure in (CLEAN, NEAR, FAR, K_HF):
+        columns += [_found_column(measure), _printed_column(measure)]
+    return write_table(Table(columns, rows), base)
+
+
+def _found_column(measure: Measure) -> Column[PrintedPlace]:
+    return Column(
+        measure.short_title, measure.kind, lambda row: measure.deviation(o.run for o in row.outcomes)
+    )
+
+
+def _printed_column(measure: Measure) -> Column[PrintedPlace]:
+    return Column("paper", measure.kind, lambda row: row.printed.get(measure))
 
 
 def _rows(*recipes: str) -> tuple[Variant, ...]:
     return tuple(Variant(recipe) for recipe in recipes)
 
 
-_MATRIX = published()["figures"]["epsilon_slack_matrix_8c2f_tiny_imagenet"]
-_EPSILONS, _SLACKS = _MATRIX["epsilon"], [printed / 2 for printed in _MATRIX["printed_slack"]]
+_MATRIX = published().figures.epsilon_slack_matrix_8c2f_tiny_imagenet
+_EPSILONS, _SLACKS = _MATRIX.epsilon, _MATRIX.slack
 
 
 def _cells(epsilons: Sequence[float], slacks: Sequence[float]) -> tuple[Variant, ...]:
@@ -133,24 +177,24 @@ def _cells(epsilons: Sequence[float], slacks: Sequence[float]) -> tuple[Variant,
 
 
 def _printed_cells() -> Printed:
-    names = {"clean": "clean", "CRA 36/255": "cra_36", "CRA 108/255": "cra_108", "K_hf": "k_hf"}
+    printed = {CLEAN: _MATRIX.clean, NEAR: _MATRIX.cra_36, FAR: _MATRIX.cra_108, K_HF: _MATRIX.k_hf}
     return {
-        (f"p = {slack:g}", eps): {name: _MATRIX[key][i][j] for name, key in names.items()}
+        (f"p = {slack:g}", eps): {m: rows[i][j] / m.kind.scale for m, rows in printed.items()}
         for i, slack in enumerate(_SLACKS)
         for j, eps in enumerate(_EPSILONS)
     }
 
 
-_SOC = published()["figures"]["soc_gamma_tiny_imagenet_lipconv10"]
+_SOC = published().figures.soc_gamma_tiny_imagenet_lipconv10
 
 
 def _gammas() -> tuple[Variant, ...]:
-    return tuple(Variant("tiny-lipconv10-soc", (f"loss.gamma={g}",), g, "SOC") for g in _SOC["gamma"])
+    return tuple(Variant("tiny-lipconv10-soc", (f"loss.gamma={g}",), g, "SOC") for g in _SOC.gamma)
 
 
 def _printed_gammas() -> Printed:
-    columns = zip(_SOC["gamma"], _SOC["clean"], _SOC["cra_36"], strict=True)
-    return {("SOC", gamma): {"clean": clean, "CRA 36/255": cra} for gamma, clean, cra in columns}
+    columns = zip(_SOC.gamma, _SOC.clean, _SOC.cra_36, strict=True)
+    return {("SOC", gamma): {CLEAN: accuracy / 100, NEAR: near / 100} for gamma, accuracy, near in columns}
 
 
 REPRODUCTIONS = (

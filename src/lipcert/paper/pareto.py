@@ -8,10 +8,12 @@ from pathlib import Path
 
 from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict
 from lipcert.paper.figures_4c3f import CLL, GLORO
+from lipcert.paper.outcome import Outcome
 from lipcert.report.front import Point, draw_fronts, height
-from lipcert.runs.rows import Row
+from lipcert.runs.measures import Measure, clean, cra
+from lipcert.tables.grouping import grouped
 
-CLEAN, NEAR, FAR = "test clean", "test CRA 36/255", "test CRA 108/255"
+CLEAN, NEAR, FAR = clean("test"), cra("test", 36 / 255), cra("test", 108 / 255)
 OVER_SLACK, OVER_EPS, RIVAL = "CLL, slack", "CLL, ε", "GloRo, ε"
 
 # Two seeds at the ends of what is varied.
@@ -38,32 +40,37 @@ def _variants(*rival: str) -> tuple[Variant, ...]:
     )
 
 
-def points_of(rows: Sequence[Row], column: str) -> dict[str, list[Point]]:
+def points_of(outcomes: Sequence[Outcome], measure: Measure) -> dict[str, list[Point]]:
     """Return clean and certified accuracy of every training, per loss."""
     found: dict[str, list[Point]] = {"CLL": [], "GloRo": []}
-    for row in rows:
-        label = f"p {row['x']:g}" if row["series"] == OVER_SLACK else f"ε {row['x']:g}"
-        found[row["series"].partition(",")[0]].append((row[CLEAN], row[column], label))
+    for one in outcomes:
+        label = f"{'p' if one.series == OVER_SLACK else 'ε'} {one.x:g}"
+        (accuracy,), (certified,) = CLEAN.numbers([one.run]), measure.numbers([one.run])
+        found[one.series.partition(",")[0]].append((accuracy, certified, label))
     return {name: points for name, points in found.items() if points}
 
 
-def _draw(trained: Trained, base: Path) -> list[Path]:
+def caption(trained: Trained) -> str:
+    """Say what was trained; width, epochs and optimiser are those of the trainings."""
     recipe = trained.trials[0][1].recipe
     width = recipe.model.arguments.get("width", 1.0)
-    note = (
+    return (
         f"4C3F, width {width:g}, {recipe.train.epochs} epochs, {recipe.optimizer.name}, test split, proved "
         "bounds; CLL with p at ε 0.15, with ε at p 0.25; two seeds at the ends"
     )
+
+
+def _draw(trained: Trained, base: Path) -> list[Path]:
     panels = {
-        f"certified accuracy at {column.rpartition(' ')[2]} [%]": points_of(trained.rows, column)
-        for column in (NEAR, FAR)
+        f"certified accuracy at {radius} [%]": points_of(trained.outcomes, measure)
+        for radius, measure in (("36/255", NEAR), ("108/255", FAR))
     }
-    return draw_fronts(panels, note, base)
+    return draw_fronts(panels, caption(trained), base)
 
 
-def _better(column: str, rows: Sequence[Row]) -> Verdict:
+def _better(measure: Measure, outcomes: Sequence[Outcome]) -> Verdict:
     """Compare CLL's front with GloRo's trainings at equal clean accuracy; the seeds give the noise."""
-    points = points_of(rows, column)
+    points = points_of(outcomes, measure)
     if points.keys() != {"CLL", "GloRo"}:
         return Verdict(None, "one of the two was not trained")
     behind = [
@@ -74,18 +81,17 @@ def _better(column: str, rows: Sequence[Row]) -> Verdict:
     if not behind:
         return Verdict(None, "no clean accuracy is reached by both")
     gaps = [gap for _, gap in behind]
-    noise = 100 * _seed_noise(rows, column)
+    noise = 100 * _seed_noise(outcomes, measure)
     listed = ", ".join(f"{gap:+.1f} at {100 * clean:.1f} %" for clean, gap in sorted(behind))
     holds = True if min(gaps) > noise else False if max(gaps) < -noise else None
     return Verdict(holds, f"CLL's front above GloRo by {listed} clean; seeds differ by {noise:.1f} at most")
 
 
-def _seed_noise(rows: Sequence[Row], column: str) -> float:
+def _seed_noise(outcomes: Sequence[Outcome], measure: Measure) -> float:
     """Return the largest difference between two seeds of one training."""
-    alike: dict[tuple[str, float], list[float]] = {}
-    for row in rows:
-        alike.setdefault((row["series"], row["x"]), []).append(row[column])
-    return max(max(values) - min(values) for values in alike.values())
+    alike = grouped(outcomes, lambda one: (one.series, one.x)).values()
+    found = [measure.numbers(one.run for one in group) for group in alike]
+    return max(max(values) - min(values) for values in found)
 
 
 PARETO = Reproduction(

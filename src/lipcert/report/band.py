@@ -2,50 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from lipcert.attack import Band
 from lipcert.report.figure import new_figure
-
-_BLUE, _RED, _GREY = (0.24, 0.41, 0.64), (0.72, 0.26, 0.27), (0.47, 0.47, 0.47)
-
-
-def band_table(findings: dict[str, Any]) -> Table:
-    """The band radius by radius, and the verdict."""
-    total, broken = findings["samples"], len(findings["broken"])
-    verdict = f"{broken} CERTIFICATES BROKEN" if broken else "no certificate broken"
-    table = Table(
-        title=f"{findings['split']}: {total:,} samples, {findings['points']:,} points tried, {verdict}",
-        caption="closest: " + (", ".join(f"{k} {v}" for k, v in findings["closest"].items()) or "none found"),
-    )
-    for title in ("radius", "certified", "under attack", "clean"):
-        table.add_column(title, justify="right")
-    for row in findings["radii"]:
-        counts = row["certified"], row["empirical"], findings["clean"]
-        table.add_row(f"{row['radius']:.4g}", *(f"{100 * count / total:.2f}" for count in counts))
-    return table
+from lipcert.report.palette import ATTACKED, GREY, PROVED
+from lipcert.tables import Column, Table
+from lipcert.tables.kinds import EXACT_PERCENT, RADIUS
 
 
-def band_figure(band: Band, findings: dict[str, Any], path: Path) -> Path:
-    """Accuracy against radius: what is proved, what attacks left standing, the band between."""
+@dataclass(frozen=True)
+class BandRow:
+    """Accuracies at one radius, as fractions: the truth lies between certified and attacked."""
+
+    radius: float
+    certified: float
+    attacked: float
+    clean: float
+
+
+def band_rows(band: Band, radii: Sequence[float]) -> list[BandRow]:
+    """Return the band at some radii."""
     total = len(band.right)
-    asked = [row["radius"] for row in findings["radii"]]
-    eps = np.linspace(0, 1.25 * max(asked), 400)
-    certified = np.array([100 * band.certified(e) / total for e in eps])
-    empirical = np.array([100 * band.empirical(e) / total for e in eps])
+    return [
+        BandRow(r, band.certified(r) / total, band.empirical(r) / total, band.clean() / total) for r in radii
+    ]
+
+
+def band_table(band: Band, radii: Sequence[float], split: str) -> Table[BandRow]:
+    """Lay out the band radius by radius, with the verdict."""
+    verdict = f"{len(band.broken)} CERTIFICATES BROKEN" if band.broken else "no certificate broken"
+    closest = ", ".join(f"{name} {count}" for name, count in band.found_by.items())
+    return Table(
+        [
+            Column("radius", RADIUS, lambda row: row.radius),
+            Column("certified", EXACT_PERCENT, lambda row: row.certified),
+            Column("under attack", EXACT_PERCENT, lambda row: row.attacked),
+            Column("clean", EXACT_PERCENT, lambda row: row.clean),
+        ],
+        band_rows(band, radii),
+        title=f"{split}: {len(band.right):,} samples, {band.points:,} points tried, {verdict}",
+        note=f"closest: {closest or 'none found'}",
+    )
+
+
+def band_figure(band: Band, radii: Sequence[float], path: Path) -> Path:
+    """Draw accuracy against radius: what is proved, what attacks left standing, the band between."""
+    eps = np.linspace(0, 1.25 * max(radii), 400)
+    rows = band_rows(band, eps.tolist())
+    certified = np.array([100 * row.certified for row in rows])
+    attacked = np.array([100 * row.attacked for row in rows])
     figure, axes = new_figure((5.2, 3.4))
-    axes.axhline(100 * band.clean() / total, color=_GREY, linestyle=":", label="clean")
-    axes.plot(eps, empirical, color=_RED, label="under attack (above the truth)")
-    axes.plot(eps, certified, color=_BLUE, label="certified (below the truth)")
-    axes.fill_between(eps, certified, empirical, color=_GREY, alpha=0.2, linewidth=0)
-    for radius in asked:
-        axes.axvline(radius, color=_GREY, linewidth=0.5)
+    axes.axhline(100 * rows[0].clean, color=GREY, linestyle=":", label="clean")
+    axes.plot(eps, attacked, color=ATTACKED, label="under attack (above the truth)")
+    axes.plot(eps, certified, color=PROVED, label="certified (below the truth)")
+    axes.fill_between(eps, certified, attacked, color=GREY, alpha=0.2, linewidth=0)
+    for radius in radii:
+        axes.axvline(radius, color=GREY, linewidth=0.5)
     axes.set(xlabel="L2 radius", ylabel="accuracy [%]", xlim=(0, eps[-1]), ylim=(0, 101))
     axes.legend(loc="lower left", fontsize=8)
-    axes.set_title(f"{total:,} samples, {len(band.broken)} certificates broken", fontsize=9)
+    axes.set_title(f"{len(band.right):,} samples, {len(band.broken)} certificates broken", fontsize=9)
     figure.savefig(path, dpi=200)
     return path

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 
 from lipcert.report.charts import Chart
-from lipcert.report.figure import COLOURS, new_figure, save_figure
+from lipcert.report.figure import new_figure, save_figure
+from lipcert.report.palette import GREY, INK, Look
 
 
 def print_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
@@ -25,23 +27,20 @@ def _print(chart: Chart, base: Path) -> list[Path]:
 
 def draw_chart(axes: Axes, chart: Chart) -> None:
     """Lines, marks and axes of one diagram."""
-    axes.set_prop_cycle(color=COLOURS)
     for line in chart.lines:
+        drawn: dict[str, Any] = {"label": line.name, "markersize": 3, **_style(line.look)}
         if any(line.spread):
-            axes.errorbar(
-                line.x, line.y, yerr=line.spread, marker="o", markersize=3, capsize=2, label=line.name
-            )
+            axes.errorbar(line.x, line.y, yerr=line.spread, marker="o", capsize=2, **drawn)
         else:
-            marker = "o" if len(line.x) < 20 else ""
-            axes.plot(line.x, line.y, marker=marker, markersize=3, label=line.name)
+            axes.plot(line.x, line.y, marker="o" if len(line.x) < 20 else "", **drawn)
     for x, text in chart.marks:
-        axes.axvline(x, color="#777777", linewidth=0.5)
+        axes.axvline(x, color=GREY, linewidth=0.5)
         axes.text(
             x,
             1.0,
             text,
             fontsize=6,
-            color="#555555",
+            color=INK,
             rotation=90,
             va="top",
             ha="right",
@@ -53,3 +52,11 @@ def draw_chart(axes: Axes, chart: Chart) -> None:
     axes.grid(alpha=0.25, linewidth=0.5)
     if len(chart.lines) <= 20:
         axes.legend(fontsize=7, frameon=False)
+
+
+# matplotlib's names for the dashes of Plotly.
+_LINES = {"solid": "-", "dash": "--", "dot": ":"}
+
+
+def _style(look: Look) -> dict[str, str]:
+    return {"color": look.colour, "linestyle": _LINES[look.dash]}

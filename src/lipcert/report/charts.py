@@ -1,15 +1,20 @@
-"""Diagrams as plain data: the page draws them with Plotly, figures.py with matplotlib."""
+"""Diagrams as plain data: the page draws them with Plotly, chart_files.py with matplotlib."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from lipcert.data.base import Split
+from lipcert.report.names import method_of
+from lipcert.report.palette import Look, run_looks, series_look
 from lipcert.report.sources import Finished
-from lipcert.runs.rows import Row, fraction
+from lipcert.runs.measures import K_F, K_HF, TIGHTNESS, Measure, clean, cra
+from lipcert.sweeps.summary import Combination
+from lipcert.tables.grouping import grouped
+from lipcert.tables.kinds import printed_radius
 
 # Points of an accuracy-radius curve: enough for any screen and print.
 _POINTS = 400
@@ -22,6 +27,7 @@ class Line:
     name: str
     x: list[float]
     y: list[float]
+    look: Look
     spread: list[float] = field(default_factory=list)
 
 
@@ -47,13 +53,17 @@ def radius_chart(runs: Sequence[Finished]) -> Chart:
     farthest = max([1.2 * max(radii), *(np.quantile(found, 0.995) for found in finite if len(found))])
     shown = np.linspace(0.0, float(farthest), _POINTS)
     lines = []
-    for name, found in robust.items():
+    for (name, found), look in zip(robust.items(), _looks(runs), strict=True):
         left = len(found) - np.searchsorted(found, shown, side="right")
-        lines.append(Line(name, shown.tolist(), (100 * left / len(found)).round(3).tolist()))
-    marks = [(radius, fraction(radius)) for radius in radii if radius <= farthest]
+        lines.append(Line(name, shown.tolist(), (100 * left / len(found)).round(3).tolist(), look))
+    marks = [(radius, printed_radius(radius)) for radius in radii if radius <= farthest]
     return Chart(
         "radius", "Certified accuracy against radius", "L2 radius", "certified [%]", lines, marks=marks
     )
+
+
+def _looks(runs: Sequence[Finished]) -> list[Look]:
+    return run_looks([method_of(run.recipe) for run in runs])
 
 
 # Of metrics.jsonl: key, file name, title, axis title, factor, logarithmic.
@@ -71,8 +81,13 @@ def training_charts(runs: Sequence[Finished]) -> list[Chart]:
     charts = []
     for key, file, title, up, factor, log in _CURVES:
         lines = [
-            Line(name, [m["epoch"] for m in found if key in m], [factor * m[key] for m in found if key in m])
-            for name, found in metrics.items()
+            Line(
+                name,
+                [m["epoch"] for m in found if key in m],
+                [factor * m[key] for m in found if key in m],
+                look,
+            )
+            for (name, found), look in zip(metrics.items(), _looks(runs), strict=True)
         ]
         lines = [line for line in lines if line.x]
         if lines:
@@ -80,73 +95,76 @@ def training_charts(runs: Sequence[Finished]) -> list[Chart]:
     return charts
 
 
-def sweep_charts(name: str, keys: Sequence[str], summary: Sequence[Row]) -> list[Chart]:
-    """Accuracies and constants against every key that is a number and takes several values."""
-    return [
-        chart
-        for key in keys
-        if key != "seed"
-        and len({row[key] for row in summary}) > 1
-        and all(_is_number(row[key]) for row in summary)
-        for chart in _along(name, key, summary, [k for k in keys if k not in (key, "seed")])
-    ]
+def sweep_charts(name: str, summary: Sequence[Combination]) -> list[Chart]:
+    """Chart accuracies and constants against every key that is a number and takes several values."""
+    keys = dict.fromkeys(key for combination in summary for key in combination.values)
+    return [chart for key in keys if _is_axis(key, summary) for chart in _along(name, key, summary)]
 
 
-def _along(name: str, key: str, summary: Sequence[Row], others: Sequence[str]) -> list[Chart]:
-    titles = dict.fromkeys(t for row in summary for t in row)
-    shown = [t for t in titles if t.startswith(("test ", "val ")) or t in ("K_f", "K_hf", "tightness")]
-    last = "test " if any(t.startswith("test ") for t in shown) else "val "
-    accuracies = [t for t in shown if t.startswith(last)]
-    values = [float(row[key]) for row in summary]
+def _is_axis(key: str, summary: Sequence[Combination]) -> bool:
+    values = {combination.values[key] for combination in summary}
+    return len(values) > 1 and all(map(_is_number, values))
+
+
+def _along(name: str, key: str, summary: Sequence[Combination]) -> list[Chart]:
+    values = [float(combination.values[key]) for combination in summary]
     log = min(values) > 0 and max(values) / min(values) > 50
     slug = f"{name}-{key.replace('.', '-')}"
-    charts = [
+    return [
         Chart(
-            f"{slug}-accuracy",
-            f"Accuracy against {key}",
+            f"{slug}-{part}",
+            f"{title} against {key}",
             key,
-            "accuracy [%]",
-            _lines(key, summary, others, accuracies, 100.0),
+            unit,
+            _lines(key, summary, measures),
             log_x=log,
-        ),
-        Chart(
-            f"{slug}-constant",
-            f"Lipschitz constants against {key}",
-            key,
-            "constant",
-            _lines(key, summary, others, ["K_f", "K_hf"], 1.0),
-            log_x=log,
-            log_y=True,
-        ),
-    ]
-    if any(row.get("tightness") for row in summary):
-        lines = _lines(key, summary, others, ["tightness"], 100.0)
-        charts.append(
-            Chart(f"{slug}-tightness", f"Tightness against {key}", key, "tightness [%]", lines, log_x=log)
+            log_y=part == "constant",
         )
-    return charts
+        for part, title, unit, measures in _parts(summary)
+    ]
 
 
-def _lines(
-    key: str, summary: Sequence[Row], others: Sequence[str], columns: Sequence[str], factor: float
-) -> list[Line]:
-    groups: dict[str, list[Row]] = {}
-    for row in summary:
-        groups.setdefault(", ".join(f"{other}={row[other]}" for other in others), []).append(row)
-    lines = []
-    for group, rows in groups.items():
-        rows = sorted(rows, key=lambda row: float(row[key]))
-        for column in columns:
-            points = [(float(row[key]), *row[column]) for row in rows if column in row]
-            name = " ".join(filter(None, (column, group)))
-            spread = [factor * (p[2] or 0.0) for p in points]
-            lines.append(Line(name, [p[0] for p in points], [factor * p[1] for p in points], spread))
+def _parts(summary: Sequence[Combination]) -> list[tuple[str, str, str, list[Measure]]]:
+    """List what is drawn together: the accuracies of the last split, the constants, the tightness."""
+    runs = [run for combination in summary for run in combination.runs]
+    split: Split = "test" if any("test" in run.splits for run in runs) else "val"
+    radii = dict.fromkeys(r for run in runs if split in run.splits for r in run.splits[split].certified)
+    accuracies = [clean(split), *(cra(split, radius) for radius in radii)]
+    parts = [
+        ("accuracy", "Accuracy", "accuracy [%]", accuracies),
+        ("constant", "Lipschitz constants", "constant", [K_F, K_HF]),
+    ]
+    if TIGHTNESS.numbers(runs):
+        parts.append(("tightness", "Tightness", "tightness [%]", [TIGHTNESS]))
+    return parts
+
+
+def _lines(key: str, summary: Sequence[Combination], measures: Sequence[Measure]) -> list[Line]:
+    def others(combination: Combination) -> str:
+        return ", ".join(f"{other}={value}" for other, value in combination.values.items() if other != key)
+
+    lines: list[Line] = []
+    for group, members in grouped(summary, others).items():
+        ordered = sorted(members, key=lambda combination: float(combination.values[key]))
+        for measure in measures:
+            found = [(float(c.values[key]), measure.deviation(c.runs)) for c in ordered]
+            points = [(x, value) for x, value in found if value is not None]
+            scale = measure.kind.scale
+            lines.append(
+                Line(
+                    " ".join(filter(None, (measure.title, group))),
+                    [x for x, _ in points],
+                    [scale * value.mean for _, value in points],
+                    series_look(len(lines)),
+                    [scale * (value.deviation or 0.0) for _, value in points],
+                )
+            )
     return lines
 
 
-def _is_number(text: Any) -> bool:
+def _is_number(text: str) -> bool:
     try:
         float(text)
-    except (TypeError, ValueError):
+    except ValueError:
         return False
     return True

@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from lipcert.report.figure import COLOURS, new_grid, save_figure
-from lipcert.runs.rows import Row
+from lipcert.report.figure import new_grid, save_figure
+from lipcert.report.palette import INK, MARKS, method_colour
+from lipcert.tables.kinds import Kind, Range
 
-_MARKS = ("o", "s", "^", "D", "v")
+_LINES = ("-", "--", "-.")  # by quantity; dotted is what the paper prints
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One quantity of one method: a mean with its range at every x."""
+
+    name: str
+    method: str  # gives the colour
+    quantity: int  # gives the mark and the line: 0 for the first of a panel
+    points: Sequence[tuple[float, Range]]
+
+
+@dataclass(frozen=True)
+class PrintedCurve:
+    """Hold what the paper prints, in the unit of the panel."""
+
+    name: str
+    method: str
+    points: Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One diagram: columns of the rows against x, a line for each column of each series."""
+    """One diagram."""
 
     title: str
-    columns: tuple[str, ...]
-    percent: bool = False
+    kind: Kind
+    curves: Sequence[Curve]
     log: bool = False
-    # What the paper prints, or a formula: points by the name of the line.
-    beside: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    printed: Sequence[PrintedCurve] = ()
 
 
 @dataclass(frozen=True)
@@ -37,31 +55,21 @@ class Axis:
     log: bool = False
 
 
-def curves(rows: Sequence[Row], axis: Axis, panels: Sequence[Panel], note: str, base: Path) -> list[Path]:
-    """BASE.png, .svg and .pdf: panels side by side."""
+def draw_curves(axis: Axis, panels: Sequence[Panel], note: str, base: Path) -> list[Path]:
+    """Draw panels side by side as BASE.png, .svg and .pdf."""
     figure, grid = new_grid(1, len(panels), (max(5.6, 4.1 * len(panels)), 3.4))
     for axes, panel in zip(grid[0], panels, strict=True):
-        _draw(axes, rows, axis, panel)
-    figure.supxlabel(note, fontsize=7, color="#555555")
+        _draw(axes, axis, panel)
+    figure.supxlabel(note, fontsize=7, color=INK)
     return save_figure(figure, base)
 
 
-def _draw(axes: Axes, rows: Sequence[Row], axis: Axis, panel: Panel) -> None:
-    scale = 100 if panel.percent else 1
-    lines = [(series, column) for column in panel.columns for series in _series(rows)]
-    for (series, column), colour, mark in zip(lines, _cycle(COLOURS), _cycle(_MARKS), strict=False):
-        points = spread(rows, series, column)
-        if not points:
-            continue
-        x = [p[0] for p in points]
-        mean = [scale * p[2] for p in points]
-        error = [[scale * (p[2] - p[1]) for p in points], [scale * (p[3] - p[2]) for p in points]]
-        label = " ".join(filter(None, (series, _short(column) if len(panel.columns) > 1 else "")))
-        look: dict[str, Any] = {"color": colour, "marker": mark, "markersize": 4, "capsize": 2}
-        axes.errorbar(x, mean, yerr=error, label=label or None, **look)
-    for (name, values), colour in zip(panel.beside.items(), _cycle(COLOURS), strict=False):
-        across, up = zip(*values, strict=True)
-        axes.plot(across, up, linestyle="--", linewidth=1, color=colour, label=name, alpha=0.7)
+def _draw(axes: Axes, axis: Axis, panel: Panel) -> None:
+    for curve in panel.curves:
+        _draw_curve(axes, curve, panel.kind.scale)
+    for printed in panel.printed:
+        across, up = zip(*printed.points, strict=True)
+        axes.plot(across, up, ":", linewidth=1.2, color=method_colour(printed.method), label=printed.name)
     axes.set(xlabel=axis.title, ylabel=panel.title)
     for one, log in ((axes.xaxis, axis.log), (axes.yaxis, panel.log)):
         if log:
@@ -71,59 +79,36 @@ def _draw(axes: Axes, rows: Sequence[Row], axis: Axis, panel: Panel) -> None:
         axes.legend(fontsize=7, frameon=False)
 
 
+def _draw_curve(axes: Axes, curve: Curve, scale: float) -> None:
+    low, mean, high = (
+        [scale * number for number in numbers]
+        for numbers in zip(*((v.least, v.mean, v.most) for _, v in curve.points), strict=True)
+    )
+    axes.errorbar(
+        [x for x, _ in curve.points],
+        mean,
+        yerr=[
+            [m - a for a, m in zip(low, mean, strict=True)],
+            [b - m for b, m in zip(high, mean, strict=True)],
+        ],
+        label=curve.name or None,
+        color=method_colour(curve.method),
+        marker=MARKS[curve.quantity % len(MARKS)],
+        linestyle=_LINES[curve.quantity % len(_LINES)],
+        markersize=4,
+        capsize=2,
+    )
+
+
 # Beyond so many powers of ten there is room for them alone.
 _FEW = 1e4
 
 
 def _log_scale(axis: XAxis | YAxis) -> None:
-    """With 1, 2, 5, 10 … written out, or powers where they are many."""
+    """Set a logarithmic scale with 1, 2, 5, 10 … written out, or powers where they are many."""
     getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
     low, high = axis.get_view_interval()
     if high < _FEW * low:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_major_formatter("{x:g}")
     axis.set_minor_formatter(NullFormatter())
-
-
-def spread(rows: Sequence[Row], series: str, column: str) -> list[tuple[float, float, float, float]]:
-    """x, and the least, the mean and the most of the seeds there."""
-    found: dict[float, list[float]] = {}
-    for row in rows:
-        if row["series"] == series and row.get(column) is not None:
-            found.setdefault(row["x"], []).append(row[column])
-    return [(x, min(v), sum(v) / len(v), max(v)) for x, v in sorted(found.items())]
-
-
-def curve_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Titles and cells: a line for every x of every series, means with the range of the seeds."""
-    known = [c for c in _COLUMNS if any(row.get(c) is not None for row in rows)]
-    lines = dict.fromkeys((row["series"], row["x"]) for row in rows)
-    named = any(series for series, _ in lines)
-    cells = []
-    for series, x in lines:
-        here = [row for row in rows if (row["series"], row["x"]) == (series, x)]
-        numbers = [_with_spread([row[c] for row in here if row.get(c) is not None], c) for c in known]
-        cells.append([*([series] if named else []), "–" if x is None else f"{x:g}", *numbers])
-    return [*(["series"] if named else []), "x", *(_short(c) for c in known)], cells
-
-
-_COLUMNS = ("test clean", "test CRA at ε", "test CRA 36/255", "test CRA 108/255", "K_f", "K_hf", "tightness")
-
-
-def _with_spread(values: Sequence[float], column: str) -> str:
-    scale = 1 if column in ("K_f", "K_hf") else 100
-    low, mean, high = (scale * v for v in (min(values), sum(values) / len(values), max(values)))
-    return f"{mean:.1f} ({low:.1f} … {high:.1f})" if len(values) > 1 else f"{mean:.1f}"
-
-
-def _series(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(row["series"] for row in rows))
-
-
-def _short(column: str) -> str:
-    """Without the split, which the note names."""
-    return column.removeprefix("test ").removeprefix("val ")
-
-
-def _cycle(values: Sequence[str]) -> list[str]:
-    return list(values) * 4

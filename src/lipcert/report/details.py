@@ -4,101 +4,153 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from PIL import Image
 from torch import Tensor
 
+from lipcert.certificates.statement import Accuracy, TrainedStatement
 from lipcert.data import Dataset
+from lipcert.data.base import Split
 from lipcert.errors import LipcertError
-from lipcert.report.layers import layers_of
+from lipcert.report.layers import LayerRow, layer_table, layers_of
 from lipcert.report.run_figures import extremes
 from lipcert.report.sources import Finished
-from lipcert.runs.rows import fraction
 from lipcert.runs.samples import Samples
+from lipcert.tables import Column, Table
+from lipcert.tables.kinds import COUNT, EXACT_CONSTANT, EXACT_PERCENT, RADIUS, TEXT, Interval
 
 # Runs of which the page tells everything; of more it has the tables and curves.
 MANY = 12
 
 
-def details_of(run: Finished) -> dict[str, Any]:
-    """Everything the template shows of a run."""
-    return {
-        "name": run.name,
-        "claim": run.recipe.claim,
-        "certificate": certificate_of(run),
-        "layers": layers_of(run),
-        "whole": whole_of(run),
-        **images_of(run),
-        "environment": run.certificate.environment.model_dump(),
-        "recipe": run.run.recipe.read_text(),
-        "command": f"lipcert train {run.run.path}/recipe.yaml --output again",
-        "verify": f"lipcert verify {run.run.path}",
-    }
+@dataclass(frozen=True)
+class CertifiedRow:
+    """The accuracy of one split at one radius."""
+
+    split: Split
+    accuracy: Accuracy
 
 
-def certificate_of(run: Finished) -> dict[str, Any]:
-    """Return what was proved, and about what."""
-    found = run.certificate
-    splits = [
-        {
-            "name": name,
-            "samples": split.samples,
-            "sha256": split.sha256,
-            "rows": [
-                {
-                    "radius": "clean" if row.radius == 0 else fraction(row.radius),
-                    "value": f"{100 * row.value:.2f}",
-                    "interval": " … ".join(f"{100 * end:.2f}" for end in row.interval),
-                    "count": f"{row.count:,}",
-                }
-                for row in split.rows
-            ],
-        }
-        for name, split in found.splits.items()
-    ]
-    keys = ("rounding", "effort", "model_sha256", "k_f", "k_hf")
-    return {"splits": splits, **{key: getattr(found, key) for key in keys}}
-
-
-def whole_of(run: Finished) -> dict[str, str]:
+@dataclass(frozen=True)
+class Constants:
     """K_f from below by two points, as estimated in training, and as proved; what is before the head."""
+
+    lower: str
+    estimate: str
+    features: str
+    upper: str
+
+
+@dataclass(frozen=True)
+class ImageCard:
+    """One image, its class, its certified radius and the nearest rival."""
+
+    source: str
+    label: str
+    radius: str
+    rival: str
+
+
+@dataclass(frozen=True)
+class ImageRow:
+    """Images that have something in common."""
+
+    title: str
+    cards: Sequence[ImageCard]
+
+
+@dataclass(frozen=True)
+class RunDetails:
+    """Everything the template shows of a run."""
+
+    name: str
+    claim: str
+    statement: TrainedStatement
+    certificates: Sequence[Table[CertifiedRow]]  # one per split
+    certificate: Table[CertifiedRow]  # of all splits
+    layers: Table[LayerRow]
+    constants: Constants
+    images: Sequence[ImageRow]
+    no_images: str  # why there are none
+    recipe: str
+    command: str
+    verify: str
+
+
+def details_of(run: Finished) -> RunDetails:
+    """Collect what the template shows."""
+    images, no_images = images_of(run)
+    splits = run.certificate.splits
+    return RunDetails(
+        name=run.name,
+        claim=run.recipe.claim,
+        statement=run.certificate,
+        certificates=[_certified_table(run, [name]) for name in splits],
+        certificate=_certified_table(run, list(splits), f"{run.name}-certificate"),
+        layers=layer_table(layers_of(run), f"{run.name}-layers"),
+        constants=constants_of(run),
+        images=images,
+        no_images=no_images,
+        recipe=run.run.recipe.read_text(),
+        command=f"lipcert train {run.run.path}/recipe.yaml --output again",
+        verify=f"lipcert verify {run.run.path}",
+    )
+
+
+def _certified_table(run: Finished, splits: Sequence[Split], name: str = "") -> Table[CertifiedRow]:
+    """Lay out what was proved; a table of one split names it in its title, a file in a column."""
+    found = run.certificate.splits
+    rows = [CertifiedRow(split, accuracy) for split in splits for accuracy in found[split].rows]
+    columns: list[Column[CertifiedRow]] = [
+        Column("radius", RADIUS, lambda row: row.accuracy.radius or "clean"),
+        Column("certified [%]", EXACT_PERCENT, lambda row: row.accuracy.value),
+        Column("95 % interval", EXACT_PERCENT, lambda row: Interval(*row.accuracy.interval)),
+        Column("count", COUNT, lambda row: row.accuracy.count),
+    ]
+    if name:
+        columns.insert(0, Column("split", TEXT, lambda row: row.split))
+    else:
+        title = f"{splits[0]}, {found[splits[0]].samples:,} samples"
+        columns[0] = Column(title, RADIUS, columns[0].value)
+    return Table(columns, rows, name, "Certificate")
+
+
+def constants_of(run: Finished) -> Constants:
+    """Write the constants of the whole network."""
     last = run.run.last_metrics()
     validation = None if last is None else last.validation
-    values = {
-        "lower": run.witnessed,
-        "estimate": validation.k_f_converged if validation else last.k_f if last else None,
-        "features": run.certificate.k_features,
-        "upper": run.certificate.k_f,
-    }
-    return {name: "–" if value is None else f"{value:.6g}" for name, value in values.items()}
+    estimate = validation.k_f_converged if validation else last.k_f if last else None
+    found = run.certificate
+    return Constants(*map(EXACT_CONSTANT.text, (run.witnessed, estimate, found.k_features, found.k_f)))
 
 
-def images_of(run: Finished) -> dict[str, Any]:
-    """The right predictions with the largest and those with the smallest radii; none for points."""
+def images_of(run: Finished) -> tuple[list[ImageRow], str]:
+    """Return the correct predictions with the largest and with the smallest radii, or why there are none."""
     try:
         data = run.recipe.make_data(run.split)
     except LipcertError as error:
-        return {"images": [], "no_images": str(error)}
+        return [], str(error)
     if data.x.ndim != 4 or data.x.dtype != torch.uint8:
-        return {"images": [], "no_images": ""}
+        return [], ""
     found = run.samples
-    cards = {title: [_card(data, found, i) for i in rows] for title, rows in extremes(found).items()}
-    return {"images": [{"title": title, "cards": c} for title, c in cards.items()], "no_images": ""}
+    shown = extremes(found).items()
+    return [ImageRow(title, [_card(data, found, i) for i in rows]) for title, rows in shown], ""
 
 
-def _card(data: Dataset, found: Samples, i: int) -> dict[str, str]:
-    return {
-        "source": _png(data.x[i]),
-        "label": data.classes[int(found.label[i])],
-        "radius": f"{float(found.radius[i]):.3g}",
-        "rival": data.classes[int(found.rival[i])],
-    }
+def _card(data: Dataset, found: Samples, i: int) -> ImageCard:
+    return ImageCard(
+        source=_png(data.x[i]),
+        label=data.classes[int(found.label[i])],
+        radius=f"{float(found.radius[i]):.3g}",
+        rival=data.classes[int(found.rival[i])],
+    )
 
 
 def _png(image: Tensor) -> str:
-    """As the page holds it."""
+    """Write pixels as the page holds them."""
     pixels = image.permute(1, 2, 0).numpy()
     file = io.BytesIO()
     Image.fromarray(pixels if pixels.shape[2] == 3 else pixels[..., 0]).save(file, format="PNG")

@@ -8,9 +8,6 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# One colour per method everywhere, told apart by marks and lines as well: a grey print will do.
-COLOURS = ("#3d69a3", "#b8433f", "#4a9961", "#7d5ba6", "#c17d1a", "#3a9aa5", "#777777")
-
 
 def new_figure(size: tuple[float, float]) -> tuple[Figure, Axes]:
     """Make a figure with one diagram; the size is in inches."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from lipcert.report.figure import COLOURS, new_grid, save_figure
+from lipcert.report.figure import new_grid, save_figure
+from lipcert.report.palette import INK, MARKS, method_colour
 
 # Clean and certified accuracy of a training, and what it was trained with.
 Point = tuple[float, float, str]
@@ -47,12 +48,13 @@ def draw_fronts(panels: Mapping[str, Mapping[str, Sequence[Point]]], note: str, 
     figure, grid = new_grid(1, len(panels), (max(5.6, 4.6 * len(panels)), 4.2))
     for axes, (title, series) in zip(grid[0], panels.items(), strict=True):
         _draw(axes, title, series)
-    figure.supxlabel(note, fontsize=7, color="#555555")
+    figure.supxlabel(note, fontsize=7, color=INK)
     return save_figure(figure, base)
 
 
 def _draw(axes: Axes, title: str, series: Mapping[str, Sequence[Point]]) -> None:
-    for (name, points), colour, mark in zip(series.items(), COLOURS, "os^D", strict=False):
+    for (name, points), mark in zip(series.items(), MARKS, strict=False):
+        colour = method_colour(name)
         x, y = ([100 * point[i] for point in points] for i in (0, 1))
         axes.plot(x, y, mark, color=colour, markersize=5, label=name)
         best = front(points)

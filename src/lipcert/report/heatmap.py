@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from lipcert.report.figure import new_grid, save_figure
+from lipcert.report.palette import INK
 
 # Mean numbers by (row, column); what is missing stays white.
 Cells = Mapping[tuple[str, str], float]
@@ -22,7 +23,7 @@ def heatmaps(
     figure, grid = new_grid(1, len(panels), (width, 0.38 * len(rows) + 1.6))
     for axes, (title, cells) in zip(grid[0], panels.items(), strict=True):
         _draw(axes, title, cells, rows, columns)
-    figure.supxlabel(note, fontsize=7, color="#555555")
+    figure.supxlabel(note, fontsize=7, color=INK)
     return save_figure(figure, base)
 
 

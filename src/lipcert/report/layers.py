@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_FLOOR, Context
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -18,11 +18,40 @@ from lipcert.certificates.head import Head
 from lipcert.certificates.loading import load
 from lipcert.models.files import model_file, read_card
 from lipcert.report.sources import Finished
+from lipcert.tables import Column, Table
+from lipcert.tables.kinds import EXACT_CONSTANT, LOWER_BOUND, NOTHING, SETTING, TEXT, shape_text
 from lipcert.types import PairLip
 
-TITLES = ["layer", "type", "output", "at least", "estimate", "at most (proved)", "prover"]
 
-_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
+@dataclass(frozen=True)
+class LayerRow:
+    """One layer with its constant: from below (None: not known), estimated, and proved from above."""
+
+    layer: str
+    type: str
+    output: tuple[int, ...]
+    lower: float | None
+    estimate: float
+    upper: float
+    prover: str
+
+
+def layer_table(rows: Sequence[LayerRow], name: str) -> Table[LayerRow]:
+    """Lay out one line per layer; `name` is that of the files."""
+    return Table(
+        [
+            Column("layer", TEXT, lambda row: row.layer),
+            Column("type", TEXT, lambda row: row.type),
+            Column("output", SETTING, lambda row: shape_text(row.output)),
+            Column("at least", LOWER_BOUND, lambda row: row.lower),
+            Column("estimate", EXACT_CONSTANT, lambda row: row.estimate),
+            Column("at most (proved)", EXACT_CONSTANT, lambda row: row.upper),
+            Column("prover", TEXT, lambda row: row.prover),
+        ],
+        rows,
+        name=name,
+        title="Layer by layer",
+    )
 
 
 # Products with WᵀW behind the estimate column: what a long training converges to.
@@ -39,27 +68,41 @@ def estimate_of(step: Step) -> float:
     return float(step.rule.estimate(step.module, vector))
 
 
-def layers_of(run: Finished) -> list[list[str]]:
-    """A row a layer, of the network that the certificate speaks of."""
+def layers_of(run: Finished) -> list[LayerRow]:
+    """Return one row per layer of the network that the certificate speaks of."""
     shape = read_card(model_file(str(run.run.path))).input_shape
     program = trace(frozen_copy(load(run.run.path).eval()), shape)
     features, head = program.split_head()
-    rows = []
-    for step, layer in zip(features.steps, run.certificate.layers, strict=True):
-        bounds = _bounds(lower_of(step), estimate_of(step), layer.upper)
-        rows.append([layer.path, layer.kind, _size(layer.shape), *bounds, layer.prover])
+    rows = [
+        LayerRow(
+            layer=layer.path,
+            type=layer.kind,
+            output=tuple(layer.shape),
+            lower=lower_of(step),
+            estimate=estimate_of(step),
+            upper=layer.upper,
+            prover=layer.prover,
+        )
+        for step, layer in zip(features.steps, run.certificate.layers, strict=True)
+    ]
     return [*rows, head_row(program, head)]
 
 
-def head_row(program: Program, head: nn.Linear | None) -> list[str]:
-    """The largest ‖w_i − w_j‖ over pairs of classes."""
-    path, linear = "–", Head.identity(max(checked_classes(program), 2))
+def head_row(program: Program, head: nn.Linear | None) -> LayerRow:
+    """Return the row of the head: the largest ‖w_i − w_j‖ over pairs of classes."""
+    path, linear = NOTHING, Head.identity(max(checked_classes(program), 2))
     if head is not None:
         path, linear = program.steps[-1].path, Head.linear(head)
     rows = linear.rows.detach()
-    estimate, upper = _spread(rows), float(linear.spread.max())
-    bounds = _bounds(spread_lower(rows), estimate, upper)
-    return [f"{path} (head)", type(linear.layer).__name__, str(len(rows)), *bounds, "pairs"]
+    return LayerRow(
+        layer=f"{path} (head)",
+        type=type(linear.layer).__name__,
+        output=(len(rows),),
+        lower=spread_lower(rows),
+        estimate=_spread(rows),
+        upper=float(linear.spread.max()),
+        prover="pairs",
+    )
 
 
 def spread_lower(rows: Tensor) -> float:
@@ -70,21 +113,3 @@ def spread_lower(rows: Tensor) -> float:
 
 def _spread(rows: Tensor) -> float:
     return float(PairLip(rows.new_ones(()), rows).max())
-
-
-def _size(shape: Sequence[int]) -> str:
-    return "×".join(map(str, shape))
-
-
-def _bounds(lower: float | None, estimate: float, upper: float) -> list[str]:
-    return ["–" if lower is None else down(lower), f"{estimate:.6g}", f"{upper:.6g}"]
-
-
-def down(value: float) -> str:
-    """Six digits that are not above the value.
-
-    Example:
-        >>> down(0.9999999), down(2.0)
-        ('0.999999', '2')
-    """
-    return f"{float(_DOWN.create_decimal_from_float(value)):.6g}"

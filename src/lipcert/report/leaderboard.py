@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from lipcert.certificates.loading import load
 from lipcert.errors import InputError
 from lipcert.models.trained import model_place, trained_models
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.runs import Run
-from lipcert.runs.rows import fraction, tightness_of
+from lipcert.runs.rows import row_of
+from lipcert.tables import Column, Table
+from lipcert.tables.grouping import grouped
+from lipcert.tables.kinds import COUNT, PERCENT, SETTING, TEXT, TIGHTNESS, printed_radius
 
 _BUDGETS = (None, "cpu", "smoke")
 
@@ -27,15 +28,15 @@ class Entry:
     seconds: float | None  # of training
     threads: int | None
     clean: float
-    certified: dict[str, float]  # by radius, as printed
+    certified: Mapping[float, float]  # by radius
     tightness: float | None
     command: str
 
     @property
-    def time(self) -> str:
+    def time(self) -> str | None:
         """Return the training time as text, with the number of threads."""
         if self.seconds is None:
-            return "–"
+            return None
         minutes = self.seconds / 60
         shown = f"{minutes / 60:.1f} h" if minutes >= 100 else f"{minutes:.0f} min"
         return shown if self.threads is None else f"{shown}, {_threads(self.threads)}"
@@ -43,66 +44,46 @@ class Entry:
 
 def leaderboard() -> dict[str, list[Entry]]:
     """Return the bundled models per data set, sorted by certified accuracy at the first radius."""
-    found: dict[str, list[Entry]] = {}
-    for entry in map(_entry, trained_models()):
-        found.setdefault(entry.data, []).append(entry)
+    found = grouped(map(_entry, trained_models()), lambda entry: entry.data)
     return {
         data: sorted(entries, key=lambda e: -next(iter(e.certified.values())))
         for data, entries in found.items()
     }
 
 
-def cells(entries: list[Entry]) -> tuple[list[str], list[list[str]]]:
-    """Return titles and one line per model of a data set; accuracies in percent."""
-    radii = list(dict.fromkeys(radius for entry in entries for radius in entry.certified))
-    titles = ["model", "parameters", "trained for", "clean", *radii, "tightness", "command"]
-    lines = [
-        [
-            e.name,
-            f"{e.parameters:,}",
-            e.time,
-            f"{100 * e.clean:.1f}",
-            *(f"{100 * e.certified[r]:.1f}" if r in e.certified else "–" for r in radii),
-            "–" if e.tightness is None else f"{100 * e.tightness:.0f}",
-            e.command,
-        ]
-        for e in entries
+def leaderboard_table(data: str, entries: Sequence[Entry]) -> Table[Entry]:
+    """Lay out one line per model of a data set."""
+    radii = dict.fromkeys(radius for entry in entries for radius in entry.certified)
+    columns = [
+        Column("model", TEXT, lambda entry: entry.name),
+        Column("parameters", COUNT, lambda entry: entry.parameters),
+        Column("trained for", SETTING, lambda entry: entry.time),
+        Column("clean", PERCENT, lambda entry: entry.clean),
+        *(_cra_column(radius) for radius in radii),
+        Column("tightness", TIGHTNESS, lambda entry: entry.tightness),
+        Column("command", TEXT, lambda entry: entry.command),
     ]
-    return titles, lines
+    note = "accuracies in %; under a radius: right and certified within it, proved"
+    return Table(columns, entries, title=data, note=note)
 
 
-def leaderboard_tables() -> list[Table]:
-    """Return one table per data set for the terminal."""
-    tables = []
-    for data, entries in leaderboard().items():
-        titles, lines = cells(entries)
-        table = Table(
-            title=data,
-            box=SIMPLE_HEAD,
-            caption="accuracies in %; under a radius: right and certified within it, proved",
-        )
-        for title in titles:
-            left, folds = title in ("model", "command"), title == "command"
-            table.add_column(title, justify="left" if left else "right", overflow="fold", no_wrap=not folds)
-        for line in lines:
-            table.add_row(*line)
-        tables.append(table)
-    return tables
+def _cra_column(radius: float) -> Column[Entry]:
+    return Column(printed_radius(radius), PERCENT, lambda entry: entry.certified.get(radius))
 
 
 def _entry(name: str) -> Entry:
     run = Run(model_place(name))
-    recipe, statement = read_recipe(str(run.recipe)), run.statement()
-    split = list(statement.splits.values())[-1]
+    recipe, found = read_recipe(str(run.recipe)), row_of(run)
+    split = list(found.splits.values())[-1]
     return Entry(
         name=name,
         data=recipe.data.name,
         parameters=sum(p.numel() for p in load(run.path).parameters()),
-        seconds=statement.seconds,
+        seconds=found.seconds,
         threads=recipe.train.threads,
-        clean=split.clean.value,
-        certified={fraction(row.radius): row.value for row in split.certified},
-        tightness=tightness_of(run),
+        clean=split.clean,
+        certified=split.certified,
+        tightness=found.tightness,
         command=_command(recipe),
     )
 

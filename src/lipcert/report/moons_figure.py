@@ -21,19 +21,37 @@ from lipcert.certificates.loading import load
 from lipcert.data import Dataset
 from lipcert.recipes import read_recipe
 from lipcert.report.figure import new_grid, save_figure
+from lipcert.report.palette import CLASSES, GREY, WRONG
 from lipcert.runs import Run
-from lipcert.runs.rows import Row, row_of
+from lipcert.runs.rows import row_of
+from lipcert.tables.kinds import CONSTANT, percent
 
-RED, GREEN, BLUE, GREY = (0.72, 0.26, 0.27), (0.29, 0.60, 0.38), (0.24, 0.41, 0.64), (0.47, 0.47, 0.47)
-CLASS_COLOURS = (GREEN, BLUE)
 LOSS_TITLES = {"cll": "CLL", "gloro": "GloRo", "cross-entropy": "Cross-entropy"}
+
+
+@dataclass(frozen=True)
+class PictureNumbers:
+    """The numbers that a picture shows; `cra` is that of the training points."""
+
+    loss: str
+    eps: float
+    slack: float | None
+    k_f: float
+    k_hf: float
+    cra: float
+
+    @classmethod
+    def of(cls, run: Run) -> PictureNumbers:
+        """Take the numbers of a finished run."""
+        row = row_of(run)
+        return cls(row.loss, row.eps, row.slack, row.k_f, row.k_hf, row.splits["train"].cra)
 
 
 @dataclass(frozen=True)
 class Picture:
     """A finished moons run, ready to draw."""
 
-    row: Row
+    numbers: PictureNumbers
     prover: Certifier
     data: Dataset
     certificate: Certificate
@@ -43,7 +61,7 @@ class Picture:
         """Load the run's model and certify its training points."""
         data = read_recipe(str(run.recipe)).make_data("train")
         prover = certifier(load(run.path), data.input_shape)
-        return cls(row_of(run), prover, data, prover(data.x))
+        return cls(PictureNumbers.of(run), prover, data, prover(data.x))
 
     def margin(self, x: Tensor) -> np.ndarray:
         """f₁ − f₀."""
@@ -53,19 +71,19 @@ class Picture:
     @property
     def width(self) -> float:
         """εK₀₁: the margin in units of f₁ − f₀."""
-        return float(self.row["eps"]) * float(self.prover.proved.pairs[0, 1])
+        return self.numbers.eps * float(self.prover.proved.pairs[0, 1])
 
 
 def draw_panel(axes: Axes, picture: Picture) -> None:
     """Black boundary, grey margin lines, class colours, red where wrong or not robust."""
     x, y = picture.data.x.numpy(), picture.data.y.numpy()
     robust = (
-        (picture.certificate.prediction == picture.data.y) & picture.certificate.at(picture.row["eps"])
+        (picture.certificate.prediction == picture.data.y) & picture.certificate.at(picture.numbers.eps)
     ).numpy()
-    for label, colour in enumerate(CLASS_COLOURS):
+    for label, colour in enumerate(CLASSES):
         chosen = robust & (y == label)
         axes.scatter(x[chosen, 0], x[chosen, 1], s=2, color=colour, linewidths=0)
-    axes.scatter(x[~robust, 0], x[~robust, 1], s=3, color=RED, linewidths=0, zorder=3)
+    axes.scatter(x[~robust, 0], x[~robust, 1], s=3, color=WRONG, linewidths=0, zorder=3)
     _draw_lines(axes, picture)
     axes.set(xlim=(-1.3, 2.3), ylim=(-0.85, 1.35), xticks=[], yticks=[], aspect="equal")
     corner: dict[str, Any] = {
@@ -74,8 +92,8 @@ def draw_panel(axes: Axes, picture: Picture) -> None:
         "zorder": 5,
         "bbox": {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 1},
     }
-    axes.text(0.02, 0.03, f"CRA {100 * picture.row['train']['cra']:.1f} %", ha="left", va="bottom", **corner)
-    axes.text(0.98, 0.97, f"$K_{{hf}}$ {picture.row['k_hf']:.1f}", ha="right", va="top", **corner)
+    axes.text(0.02, 0.03, f"CRA {percent(picture.numbers.cra)}", ha="left", va="bottom", **corner)
+    axes.text(0.98, 0.97, f"$K_{{hf}}$ {CONSTANT.text(picture.numbers.k_hf)}", ha="right", va="top", **corner)
 
 
 def _draw_lines(axes: Axes, picture: Picture) -> None:
@@ -102,14 +120,15 @@ def draw_outputs(axes: Axes, picture: Picture) -> None:
     margin, y = picture.margin(picture.data.x), picture.data.y.numpy()
     reach = 1.05 * max(float(np.abs(margin).max()), picture.width)
     bins = np.linspace(-reach, reach, 80).tolist()
-    for label, colour in enumerate(CLASS_COLOURS):
+    for label, colour in enumerate(CLASSES):
         # One polygon: eighty bars take ten times as long.
         axes.hist(margin[y == label], bins=bins, color=colour, alpha=0.6, histtype="stepfilled")
     for edge in (-picture.width, picture.width):
         axes.axvline(edge, color=GREY, linewidth=1)
     probability = axes.twinx()
     t = np.linspace(-reach, reach, 400)
-    slope = picture.row["k_hf"] / picture.row["k_f"] if picture.row["k_f"] else 1.0
+    numbers = picture.numbers
+    slope = numbers.k_hf / numbers.k_f if numbers.k_f else 1.0
     probability.plot(t, 1 / (1 + np.exp(-np.clip(slope * t, -500, 500))), color="black", linewidth=1.2)
     probability.set(ylim=(-0.02, 1.02), yticks=[0, 0.5, 1])
     axes.set(xlabel="$f_1(x) - f_0(x)$", xlim=(-reach, reach), yticks=[])
@@ -118,12 +137,12 @@ def draw_outputs(axes: Axes, picture: Picture) -> None:
 def moons_figure(runs: Sequence[Run], path: Path) -> list[Path]:
     """A row a loss, a column a margin width; a single width is drawn side by side."""
     pictures = [Picture.of(run) for run in runs]
-    losses = list(dict.fromkeys(p.row["loss"] for p in pictures))
-    widths = sorted({p.row["eps"] for p in pictures})
+    losses = list(dict.fromkeys(p.numbers.loss for p in pictures))
+    widths = sorted({p.numbers.eps for p in pictures})
     figure, grid = _grid(*((len(losses), len(widths)) if len(widths) > 1 else (1, len(losses))))
     cells = dict(zip(product(losses, widths), grid.flat, strict=True))
     for picture in pictures:
-        draw_panel(cells[picture.row["loss"], picture.row["eps"]], picture)
+        draw_panel(cells[picture.numbers.loss, picture.numbers.eps], picture)
     for (loss, eps), axes in cells.items():
         axes.set(xticks=[], yticks=[])  # one whose training failed stays empty
         title, width = LOSS_TITLES.get(loss, loss), f"$2\\varepsilon = {2 * eps:g}$"
@@ -142,7 +161,7 @@ def slack_figure(runs: Sequence[Run], path: Path) -> list[Path]:
     figure, grid = _grid(1, len(pictures))
     for axes, picture in zip(grid[0], pictures, strict=True):
         draw_panel(axes, picture)
-        slack = f"{picture.row['slack']:.12f}".rstrip("0")
+        slack = f"{picture.numbers.slack:.12f}".rstrip("0")
         axes.set_title(f"$p = {slack}$", fontsize=10)
     grid[0][0].set_ylabel("CLL", fontsize=10)
     return _save(figure, path)
@@ -160,7 +179,7 @@ def soc_figure(runs: Sequence[Run], path: Path) -> list[Path]:
         axes = next(others) if place is None else grid[gammas.index(place[1]), depths.index(place[0])]
         draw_panel(axes, picture)
         if place is None:
-            axes.set_title(LOSS_TITLES[picture.row["loss"]], fontsize=10)
+            axes.set_title(LOSS_TITLES[picture.numbers.loss], fontsize=10)
     for axes in others:
         axes.axis("off")
     for axes, depth in zip(grid[0], depths, strict=False):
@@ -184,7 +203,7 @@ def teaser_figure(runs: Sequence[Run], path: Path) -> list[Path]:
     for column, picture in zip(grid.T, pictures, strict=True):
         draw_panel(column[0], picture)
         draw_outputs(column[1], picture)
-        column[0].set_title(LOSS_TITLES.get(picture.row["loss"], picture.row["loss"]), fontsize=11)
+        column[0].set_title(LOSS_TITLES.get(picture.numbers.loss, picture.numbers.loss), fontsize=11)
     return _save(figure, path)
 
 
@@ -203,9 +222,9 @@ def _save(figure: Figure, path: Path) -> list[Path]:
 def draw_legend(figure: Figure) -> None:
     """One for all panels, below them."""
     handles = [
-        Line2D([], [], color=GREEN, marker="o", linestyle="", markersize=4, label="upper moon"),
-        Line2D([], [], color=BLUE, marker="o", linestyle="", markersize=4, label="lower moon"),
-        Line2D([], [], color=RED, marker="o", linestyle="", markersize=4, label="wrong or not robust"),
+        Line2D([], [], color=CLASSES[0], marker="o", linestyle="", markersize=4, label="upper moon"),
+        Line2D([], [], color=CLASSES[1], marker="o", linestyle="", markersize=4, label="lower moon"),
+        Line2D([], [], color=WRONG, marker="o", linestyle="", markersize=4, label="wrong or not robust"),
         Line2D([], [], color="black", label="decision boundary"),
         Line2D([], [], color=GREY, label="certified margin ε"),
     ]

@@ -5,52 +5,36 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, select_autoescape
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
-from rich.text import Text
 
 from lipcert.atomic import write_atomically
 from lipcert.environment import environment
 from lipcert.errors import InputError
 from lipcert.report.chart_files import print_charts
 from lipcert.report.charts import Chart, radius_chart, sweep_charts, training_charts
-from lipcert.report.comparison import compare, splits_shown, terminal, write_comparison
-from lipcert.report.details import MANY, details_of
-from lipcert.report.figure import COLOURS
-from lipcert.report.layers import TITLES as LAYER_TITLES
+from lipcert.report.comparison import compare, splits_shown
+from lipcert.report.details import MANY, RunDetails, details_of
 from lipcert.report.sources import Sources, Summed, find_sources
-from lipcert.sweeps.findings import best_of, cell, summary_table
+from lipcert.sweeps.summary import best_of, summary_table
+from lipcert.tables import Table
+from lipcert.tables.files import write_table
+from lipcert.tables.kinds import EXACT_CONSTANT
+from lipcert.tables.table import text_table
 
 
 @dataclass(frozen=True)
 class Written:
     """Hold what to print and what was written."""
 
-    tables: list[Table]
+    tables: list[Table[Any]]
     paths: list[Path]
-
-
-@dataclass(frozen=True)
-class Cells:
-    """A table of the page."""
-
-    name: str  # of its files
-    title: str
-    titles: list[str]
-    rows: list[list[str]]
-    note: str = ""
-
-    def is_printed(self, row: list[str]) -> bool:
-        """Whether it is a row of the paper, which names no seeds."""
-        return "seed" in self.titles and row[self.titles.index("seed")] == "–"
 
 
 def write_report(paths: Sequence[Path], output: Path) -> Written:
@@ -61,28 +45,26 @@ def write_report(paths: Sequence[Path], output: Path) -> Written:
     sources = find_sources(paths)
     library = _plotly()
     charts = [radius_chart(sources.everything), *training_charts(sources.everything)]
-    sweeps = [
-        (it, _sweep_tables(it), sweep_charts(it.name, it.sweep.keys, it.summary)) for it in sources.sweeps
-    ]
+    sweeps = [(it, _sweep_tables(it), sweep_charts(it.name, it.summary)) for it in sources.sweeps]
     compared = _compared(sources)
     runs = _details(sources)
     page = _page(sources, runs, compared, charts, sweeps, library)
-    tables = [*compared, *(c for _, cells, _ in sweeps for c in cells)]
-    tables += [c for run in runs for c in _run_cells(run)]
+    tables = [*compared, *(table for _, more, _ in sweeps for table in more)]
+    tables += [table for run in runs for table in (run.certificate, run.layers)]
     try:
         base.mkdir(parents=True, exist_ok=True)
         written = [base.with_name(base.name + ".html")]
         write_atomically(written[0], page.encode())
-        for cells in tables:
-            written += write_comparison(cells.titles, cells.rows, base / cells.name)
+        for table in tables:
+            written += write_table(table, base / table.name)
         written += print_charts([*charts, *(c for _, _, more in sweeps for c in more)], base)
     except OSError as error:
         raise InputError(f"{output}: cannot be written ({error.strerror})") from None
-    shown = [terminal(cells.titles, cells.rows, _splits(sources)) for cells in compared]
+    shown = [compare([run.run for run in sources.runs])] if sources.runs else []
     return Written([*shown, *(table for it in sources.sweeps for table in _terminal_tables(it))], written)
 
 
-def _details(sources: Sources) -> list[dict[str, Any]]:
+def _details(sources: Sources) -> list[RunDetails]:
     """Detail all runs, or those named one by one; the layers of a deep network take a minute."""
     chosen = sources.everything if len(sources.everything) <= MANY else sources.runs
     console = Console(stderr=True)
@@ -90,71 +72,51 @@ def _details(sources: Sources) -> list[dict[str, Any]]:
     return [details_of(run) for run in shown]
 
 
-def _compared(sources: Sources) -> list[Cells]:
-    """Runs named one by one, with the paper's rows."""
+def _compared(sources: Sources) -> list[Table[Any]]:
+    """Compare the runs named one by one, with the paper's rows."""
     if not sources.runs:
         return []
-    titles, rows = compare([run.run for run in sources.runs])
-    note = f"Accuracies in percent, {_splits(sources)}, with proved bounds; "
+    runs = [run.run for run in sources.runs]
+    note = f"Accuracies in percent, {splits_shown(runs)}, with proved bounds; "
     note += "the paper's rows are those it prints."
-    return [Cells("comparison", "Comparison", titles, rows, note)]
+    return [replace(compare(runs), title="Comparison", note=note)]
 
 
-def _splits(sources: Sources) -> str:
-    return splits_shown([run.run for run in sources.runs])
-
-
-def _sweep_tables(it: Summed) -> list[Cells]:
-    """The summary, and what is missing from it."""
-    missing = [[name, why] for name, why in it.unfinished.items()]
-    more = [Cells(f"{it.name}-unfinished", "Not finished", ["training", "why"], missing)] if missing else []
-    return [_summary_cells(it), *more]
-
-
-def _summary_cells(it: Summed) -> Cells:
-    titles = list(dict.fromkeys(title for row in it.summary for title in row))
+def _sweep_tables(it: Summed) -> list[Table[Any]]:
+    """Return the summary, and what is missing from it."""
     note = f"{it.progress}; mean ± standard deviation over seeds, accuracies in percent."
     best = best_of(it.summary)
-    if best is not None:
-        chosen = ", ".join(f"{key} = {best[key]}" for key in it.sweep.keys if key in best)
-        note += f" Best by validation: {chosen}." if chosen else ""
-    cells = [[cell(title, row.get(title)) for title in titles] for row in it.summary]
-    return Cells(f"{it.name}-summary", f"{it.name}: sweep of {it.sweep.recipe}", titles, cells, note)
+    if best is not None and best.values:
+        note += f" Best by validation: {', '.join(f'{k} = {v}' for k, v in best.values.items())}."
+    summary = replace(
+        summary_table(it.summary, with_seconds=True),
+        name=f"{it.name}-summary",
+        title=f"{it.name}: sweep of {it.sweep.recipe}",
+        note=note,
+    )
+    return [summary, *_unfinished(it, "training")]
 
 
-def _terminal_tables(it: Summed) -> list[Table]:
-    """The same for the terminal."""
-    summary = summary_table(it.summary, best_of(it.summary))
-    summary.title = Text(f"{it.name}: {it.progress}")
+def _unfinished(it: Summed, heading: str) -> list[Table[Any]]:
+    """List the trainings that are missing, if there are any."""
     if not it.unfinished:
-        return [summary]
-    others = Table("not finished", "why", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name, why in it.unfinished.items():
-        others.add_row(Text(name), Text(why))
-    return [summary, others]
+        return []
+    missing = text_table([heading, "why"], [[name, why] for name, why in it.unfinished.items()])
+    return [replace(missing, name=f"{it.name}-unfinished", title="Not finished")]
 
 
-def _run_cells(run: dict[str, Any]) -> list[Cells]:
-    """The certificate and the layers of a run."""
-    certified = [
-        [split["name"], row["radius"], row["value"], row["interval"], row["count"]]
-        for split in run["certificate"]["splits"]
-        for row in split["rows"]
-    ]
-    name = run["name"]
-    titles = ["split", "radius", "certified [%]", "95 % interval", "count"]
-    return [
-        Cells(f"{name}-certificate", "Certificate", titles, certified),
-        Cells(f"{name}-layers", "Layer by layer", LAYER_TITLES, run["layers"]),
-    ]
+def _terminal_tables(it: Summed) -> list[Table[Any]]:
+    """Return the same for the terminal."""
+    summary = replace(summary_table(it.summary), title=f"{it.name}: {it.progress}")
+    return [summary, *(replace(table, title="") for table in _unfinished(it, "not finished"))]
 
 
 def _page(
     sources: Sources,
-    runs: Sequence[dict[str, Any]],
-    compared: Sequence[Cells],
+    runs: Sequence[RunDetails],
+    compared: Sequence[Table[Any]],
     charts: Sequence[Chart],
-    sweeps: Sequence[tuple[Summed, list[Cells], list[Chart]]],
+    sweeps: Sequence[tuple[Summed, list[Table[Any]], list[Chart]]],
     library: str,
 ) -> str:
     engine = Environment(autoescape=select_autoescape(default=True))
@@ -164,13 +126,12 @@ def _page(
         data=sources.everything[0].recipe.data.name,
         compared=compared,
         charts=charts,
-        sweeps=[{"tables": cells, "charts": more, "command": it.command} for it, cells, more in sweeps],
-        layer_titles=LAYER_TITLES,
+        sweeps=[{"tables": tables, "charts": more, "command": it.command} for it, tables, more in sweeps],
+        exact=EXACT_CONSTANT.text,
         runs=runs,
         undetailed=len(sources.everything) - len(runs),
         environment=environment(),
         library=library,
-        colours=_script_json(COLOURS),
         drawn=_script_json([asdict(chart) for chart in all_charts]),
     )
 

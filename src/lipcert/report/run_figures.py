@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +16,12 @@ from lipcert.data.base import Split
 from lipcert.recipes import Recipe
 from lipcert.recipes.splits import Splits
 from lipcert.report.figure import new_figure, new_grid
+from lipcert.report.palette import GREY, PROVED
 from lipcert.runs import Run
 from lipcert.runs.samples import Samples
-
-_BLUE, _GREY = (0.24, 0.41, 0.64), (0.47, 0.47, 0.47)
+from lipcert.tables import Column, Table
+from lipcert.tables.files import csv_text
+from lipcert.tables.kinds import EXACT_PERCENT, PROVED_RADIUS, SETTING, TEXT, printed_radius
 
 # Images in a row of the picture.
 _SHOWN = 10
@@ -31,8 +35,10 @@ def write_evaluation(run: Run, recipe: Recipe, splits: Splits) -> list[Path]:
     run.figures.mkdir(exist_ok=True)
     written = [
         _curve(found.robust, recipe.certify.radii, split, run.figures / "curve.png"),
-        _by_class(data, found, recipe.certify.radii, run.figures / "classes.csv"),
+        run.figures / "classes.csv",
     ]
+    by_class = class_table(data.classes, found, recipe.certify.radii)
+    write_atomically(written[1], csv_text(by_class).encode())
     if data.x.dtype == torch.uint8 and data.x.ndim == 4:
         written.append(_extremes(data, found, run.figures / "images.png"))
     return written
@@ -43,9 +49,9 @@ def _curve(robust: Tensor, radii: tuple[float, ...], split: str, path: Path) -> 
     ordered = robust[robust > 0].sort().values.numpy()
     figure, axes = new_figure((5.2, 3.4))
     remaining = 100 * np.arange(len(ordered), 0, -1) / len(robust)
-    axes.step(ordered, remaining, where="post", color=_BLUE)
+    axes.step(ordered, remaining, where="post", color=PROVED)
     for radius in radii:
-        axes.axvline(radius, color=_GREY, linewidth=0.5)
+        axes.axvline(radius, color=GREY, linewidth=0.5)
     largest = max(1.2 * max(radii), float(np.quantile(ordered, 0.99)) if len(ordered) else 0.0)
     axes.set(xlabel="L2 radius", ylabel="certified accuracy [%]", xlim=(0, largest), ylim=(0, 101))
     axes.set_title(f"{split}, {len(robust):,} samples, proved", fontsize=9)
@@ -53,20 +59,42 @@ def _curve(robust: Tensor, radii: tuple[float, ...], split: str, path: Path) -> 
     return path
 
 
-def _by_class(data: Dataset, found: Samples, radii: tuple[float, ...], path: Path) -> Path:
-    """Accuracies in percent, a line a class."""
-    lines = [",".join(["class", "samples", "clean", *(f"cra at {r:.4g}" for r in radii), "mean radius"])]
-    for label, name in enumerate(data.classes):
-        mine = found.label == label
-        if not mine.any():
-            continue
-        right, robust = found.correct[mine], found.robust[mine]
-        shares = [right, *(robust > r for r in radii)]
-        cells = [f"{100 * float(share.double().mean()):.2f}" for share in shares]
-        quoted = f'"{name}"' if "," in name else name
-        lines.append(",".join([quoted, str(int(mine.sum())), *cells, f"{float(robust.mean()):.4f}"]))
-    write_atomically(path, ("\n".join(lines) + "\n").encode())
-    return path
+@dataclass(frozen=True)
+class ClassRow:
+    """One class: how many of its samples are correct, and correct and certified, as fractions."""
+
+    name: str
+    samples: int
+    clean: float
+    certified: tuple[float, ...]  # by radius
+    mean_radius: float  # 0 for wrong predictions
+
+
+def _class_row(name: str, label: int, found: Samples, radii: Sequence[float]) -> ClassRow:
+    mine = found.label == label
+    correct, robust = found.correct[mine], found.robust[mine]
+    clean, *certified = (float(part.double().mean()) for part in (correct, *(robust > r for r in radii)))
+    return ClassRow(name, int(mine.sum()), clean, tuple(certified), float(robust.mean()))
+
+
+def class_table(classes: Sequence[str], found: Samples, radii: Sequence[float]) -> Table[ClassRow]:
+    """Lay out one line per class that occurs."""
+    present = set(found.label.tolist())
+    rows = [_class_row(name, i, found, radii) for i, name in enumerate(classes) if i in present]
+    return Table(
+        [
+            Column("class", TEXT, lambda row: row.name),
+            Column("samples", SETTING, lambda row: row.samples),
+            Column("clean", EXACT_PERCENT, lambda row: row.clean),
+            *(_radius_column(i, radius) for i, radius in enumerate(radii)),
+            Column("mean radius", PROVED_RADIUS, lambda row: row.mean_radius),
+        ],
+        rows,
+    )
+
+
+def _radius_column(i: int, radius: float) -> Column[ClassRow]:
+    return Column(f"CRA {printed_radius(radius)}", EXACT_PERCENT, lambda row: row.certified[i])
 
 
 def extremes(found: Samples) -> dict[str, list[int]]:

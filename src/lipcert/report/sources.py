@@ -15,10 +15,11 @@ from lipcert.data.base import Split
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.runs import Run
-from lipcert.runs.rows import Row, shown_split
+from lipcert.runs.rows import shown_split
 from lipcert.runs.samples import Samples
 from lipcert.sweeps.combinations import FILE, Sweep, read_sweep
-from lipcert.sweeps.findings import noted_failures, over_seeds, rows_of
+from lipcert.sweeps.findings import SweepRow, noted_failures, rows_of
+from lipcert.sweeps.summary import Combination, over_seeds
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,14 @@ class Summed:
 
     sweep: Sweep
     name: str
-    rows: list[Row]
-    summary: list[Row]
+    rows: list[SweepRow]
+    summary: list[Combination]
     command: str
 
     @property
     def unfinished(self) -> dict[str, str]:
         """Why not, by the names of the trainings."""
-        return {Path(row["run"]).name: row["status"] for row in self.rows if row["status"] != "finished"}
+        return {row.path.name: row.status for row in self.rows if row.found is None}
 
     @property
     def progress(self) -> str:
@@ -113,7 +114,7 @@ def find_sources(paths: Sequence[Path]) -> Sources:
 def _summed(sweep: Sweep, name: str) -> Summed:
     rows = rows_of(sweep, noted_failures(sweep))
     command = json.loads((sweep.output / FILE).read_text())["command"]
-    return Summed(sweep, name, rows, over_seeds(rows, sweep.keys), command)
+    return Summed(sweep, name, rows, over_seeds(rows), command)
 
 
 def _finished(path: Path) -> Run:

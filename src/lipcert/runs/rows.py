@@ -2,69 +2,81 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from lipcert.certificates.statement import Statement
+from lipcert.certificates.statement import Environment, SplitAccuracies, Statement
 from lipcert.data.base import Split
 from lipcert.runs.run import Run
+from lipcert.tables.kinds import Interval
 
-Row = dict[str, Any]
+
+@dataclass(frozen=True)
+class SplitRow:
+    """The accuracies of one split, as fractions."""
+
+    samples: int
+    clean: float
+    certified: Mapping[float, float]  # by radius, in the order of the recipe
+    interval: Interval  # of the first certified accuracy
+
+    @property
+    def radius(self) -> float:
+        """Return the first radius."""
+        return next(iter(self.certified))
+
+    @property
+    def cra(self) -> float:
+        """Return the certified accuracy at the first radius."""
+        return self.certified[self.radius]
+
+    @classmethod
+    def of(cls, split: SplitAccuracies) -> SplitRow:
+        """Take the numbers of a certificate."""
+        certified = {row.radius: row.value for row in split.certified}
+        return cls(split.samples, split.clean.value, certified, Interval(*split.certified[0].interval))
 
 
-def findings_of(run: Run) -> Row:
-    """Everything found, flat: `test clean`, `test CRA 36/255`, K_f, K_hf, tightness, seconds."""
-    found = run.statement()
-    row: Row = {}
-    for name, split in found.splits.items():
-        row[f"{name} clean"] = split.clean.value
-        row |= {f"{name} CRA {fraction(c.radius)}": c.value for c in split.certified}
-    constants = {"K_f": found.k_f, "K_hf": found.k_hf, "tightness": tightness_of(run)}
-    return {**row, **constants, "seconds": found.seconds}
+@dataclass(frozen=True)
+class RunRow:
+    """Everything a finished run found."""
+
+    recipe: str
+    seed: int
+    loss: str
+    slack: float | None
+    loss_eps: float | None  # at the end of training
+    k_f: float
+    k_hf: float
+    tightness: float | None  # None: not measured
+    seconds: float | None  # of the training
+    environment: Environment
+    splits: Mapping[Split, SplitRow]
+
+    @property
+    def eps(self) -> float:
+        """Return the first radius at which it was certified."""
+        return next(iter(self.splits.values())).radius
+
+
+def row_of(run: Run) -> RunRow:
+    """Read the findings of a finished run."""
+    found, tightness = run.statement(), run.tightness()
+    return RunRow(
+        recipe=found.recipe,
+        seed=found.seed,
+        loss=found.loss.name,
+        slack=found.loss.slack,
+        loss_eps=found.loss.eps,
+        k_f=found.k_f,
+        k_hf=found.k_hf,
+        tightness=None if tightness is None else tightness.tightness,
+        seconds=found.seconds,
+        environment=found.environment,
+        splits={name: SplitRow.of(split) for name, split in found.splits.items()},
+    )
 
 
 def shown_split(statement: Statement) -> Split:
-    """The split whose numbers are shown: the one that training has not seen, test if there is one."""
+    """Return the split whose numbers are shown: the one that training has not seen, test if there is one."""
     return "test" if "test" in statement.splits else list(statement.splits)[-1]
-
-
-def tightness_of(run: Run) -> float | None:
-    """From the run's tightness.json, if it was measured."""
-    found = run.tightness()
-    return None if found is None else found.tightness
-
-
-def fraction(radius: float) -> str:
-    """36/255 for the radii of the field.
-
-    Example:
-        >>> fraction(36 / 255), fraction(0.15)
-        ('36/255', '0.15')
-    """
-    pixels = radius * 255
-    return f"{round(pixels)}/255" if abs(pixels - round(pixels)) < 1e-9 else f"{radius:g}"
-
-
-def row_of(run: Run) -> Row:
-    """The findings of a run at the first of its radii, accuracies as fractions."""
-    found = run.statement()
-    row: Row = {
-        "recipe": found.recipe,
-        "seed": found.seed,
-        "loss": found.loss.name,
-        "eps": next(iter(found.splits.values())).certified[0].radius,
-        "slack": found.loss.slack,
-        "loss_eps": found.loss.eps,
-        "k_f": found.k_f,
-        "k_hf": found.k_hf,
-        "seconds": found.seconds,
-        "environment": found.environment.model_dump(),
-    }
-    for name, split in found.splits.items():
-        first = split.certified[0]
-        row[name] = {
-            "samples": split.samples,
-            "clean": split.clean.value,
-            "cra": first.value,
-            "interval": first.interval,
-        }
-    return row

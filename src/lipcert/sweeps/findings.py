@@ -1,43 +1,64 @@
-"""What a sweep found: a row a training, mean and spread over seeds, the best by validation."""
+"""What a sweep found: a row per training, or why there is none yet."""
 
 from __future__ import annotations
 
 import csv
-import io
-import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from lipcert.atomic import write_atomically
 from lipcert.errors import InputError
 from lipcert.runs import Run
-from lipcert.runs.rows import Row, findings_of
+from lipcert.runs.measures import measures_of
+from lipcert.runs.rows import RunRow, row_of
 from lipcert.sweeps.combinations import Sweep
 from lipcert.sweeps.trial import Trial
+from lipcert.tables import Column, Table
+from lipcert.tables.files import csv_text
+from lipcert.tables.kinds import SETTING, TEXT
 
-# A row a training, in the directory of the sweep.
+# A row per training, in the directory of the sweep.
 TABLE = "sweep.csv"
 
+_FINISHED = "finished"
 
-def rows_of(sweep: Sweep, failures: Mapping[Path, str] | None = None) -> list[Row]:
-    """A row a training: the values of its keys, what was found, or why nothing was (`failures` by run)."""
+
+@dataclass(frozen=True)
+class SweepRow:
+    """One training: the values of its keys and what was found, or why nothing was."""
+
+    values: Mapping[str, str]  # by key
+    path: Path
+    found: RunRow | None = None
+    complaint: str = ""
+
+    @property
+    def status(self) -> str:
+        """Say whether it is finished, or why not."""
+        return self.complaint or _FINISHED
+
+
+def rows_of(sweep: Sweep, failures: Mapping[Path, str] | None = None) -> list[SweepRow]:
+    """Return a row per training; `failures` says by run why nothing was found."""
     why = failures or {}
-    begun = [(values, _found(trial, why.get(trial.path))) for trial, values in sweep.trials]
+    begun = [_row(sweep, trial, values, why.get(trial.path)) for trial, values in sweep.trials]
     unbegun = [
-        (values, {"run": str(path), "status": why.get(path, "not begun")}) for path, values in sweep.unbegun
+        SweepRow(_by_key(sweep, values), path, complaint=why.get(path, "not begun"))
+        for path, values in sweep.unbegun
     ]
-    return [{**dict(zip(sweep.keys, values, strict=True)), **found} for values, found in [*begun, *unbegun]]
+    return [*begun, *unbegun]
 
 
-def _found(trial: Trial, complaint: str | None) -> Row:
-    row: Row = {"run": str(trial.path), "status": "finished"}
+def _row(sweep: Sweep, trial: Trial, values: Sequence[str], complaint: str | None) -> SweepRow:
+    chosen = _by_key(sweep, values)
     if complaint is not None or not trial.run.certificate.is_file():
-        return {**row, "status": complaint or _progress(trial)}
-    return {**row, **findings_of(trial.run)}
+        return SweepRow(chosen, trial.path, complaint=complaint or _progress(trial))
+    return SweepRow(chosen, trial.path, row_of(trial.run))
+
+
+def _by_key(sweep: Sweep, values: Sequence[str]) -> dict[str, str]:
+    return dict(zip(sweep.keys, values, strict=True))
 
 
 def _progress(trial: Trial) -> str:
@@ -47,7 +68,7 @@ def _progress(trial: Trial) -> str:
 
 
 def noted_failures(sweep: Sweep) -> dict[Path, str]:
-    """Why trainings without a certificate failed, as the table of the sweep has it."""
+    """Return why trainings without a certificate failed, as the table of the sweep has it."""
     path = sweep.output / TABLE
     if not path.is_file():
         return {}
@@ -58,86 +79,25 @@ def noted_failures(sweep: Sweep) -> dict[Path, str]:
         raise InputError(f"{path}: cannot be read as the table of a sweep") from None
     runs = [*(trial.path for trial, _ in sweep.trials), *(run for run, _ in sweep.unbegun)]
     missing = [run for run in runs if not Run(run).certificate.is_file()]
-    return {run: said[run.name] for run in missing if said.get(run.name, "finished") != "finished"}
+    return {run: said[run.name] for run in missing if said.get(run.name, _FINISHED) != _FINISHED}
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> Path:
-    """Every row, with every column that one of them has."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, titles_of(rows), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_atomically(path, text.getvalue().encode())
+def write_rows(rows: Sequence[SweepRow], path: Path) -> Path:
+    """Write every row with all digits: keys first, findings then, run and status last."""
+    measures = measures_of([row.found for row in rows if row.found is not None])
+    columns = [
+        *(_key_column(key) for key in dict.fromkeys(key for row in rows for key in row.values)),
+        *(measure.column(_found) for measure in measures),
+        Column("run", TEXT, lambda row: str(row.path)),
+        Column("status", TEXT, lambda row: row.status),
+    ]
+    write_atomically(path, csv_text(Table(columns, rows), as_printed=False).encode())
     return path
 
 
-def titles_of(rows: Sequence[Row]) -> list[str]:
-    """Keys first, findings then, run and status last."""
-    titles = list(dict.fromkeys(key for row in rows for key in row))
-    return sorted(titles, key=lambda title: title in ("run", "status"))
+def _found(row: SweepRow) -> RunRow | None:
+    return row.found
 
 
-def over_seeds(rows: Sequence[Row], keys: Sequence[str]) -> list[Row]:
-    """One row for all seeds: of every number the mean and the standard deviation."""
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    shown = [key for key in keys if key != "seed"]
-    for row in rows:
-        if row["status"] == "finished":
-            groups.setdefault(tuple(str(row[key]) for key in shown), []).append(row)
-    return [_summary(dict(zip(shown, values, strict=True)), group) for values, group in groups.items()]
-
-
-def _summary(row: Row, group: Sequence[Row]) -> Row:
-    row["trainings"] = len(group)
-    for title in [title for title in titles_of(group) if title not in row]:
-        values = [one[title] for one in group if isinstance(one.get(title), float)]
-        if values:
-            spread = statistics.stdev(values) if len(values) > 1 else None
-            row[title] = (statistics.mean(values), spread)
-    return row
-
-
-def best_of(summary: Sequence[Row]) -> Row | None:
-    """The most certified accuracy on the validation split, at its first radius."""
-    title = validation_title(summary)
-    if title is None:
-        return None
-    return max((row for row in summary if title in row), key=lambda row: row[title][0])
-
-
-def validation_title(summary: Sequence[Row]) -> str | None:
-    """The column that chooses."""
-    return next((t for row in summary for t in row if t.startswith("val CRA ")), None)
-
-
-def summary_table(summary: Sequence[Row], best: Row | None) -> Table:
-    """For the terminal: accuracies in percent, mean ± standard deviation."""
-    titles = [t for t in dict.fromkeys(t for row in summary for t in row) if t != "seconds"]
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for title in titles:
-        table.add_column(title.replace(" ", "\n"), justify="right", no_wrap=True)
-    for row in summary:
-        cells = [cell(title, row.get(title)) for title in titles]
-        table.add_row(*cells, style="bold" if row is best else None)
-    if best is not None:
-        table.caption = (
-            f"accuracies in %, mean ± standard deviation; bold: the most {validation_title(summary)}"
-        )
-    return table
-
-
-def cell(title: str, value: Any) -> str:
-    """As printed."""
-    if value is None:
-        return "–"
-    if isinstance(value, float):  # printed in percent already
-        return f"{value:.1f}"
-    if not isinstance(value, tuple):
-        return str(value)
-    mean, spread = value
-    percent = "CRA" in title or "clean" in title or title == "tightness"
-    scale = 100 if percent else 1
-    if spread is None:
-        return f"{scale * mean:.1f}"
-    digits = 2 if percent and 0 < scale * spread < 0.05 else 1  # or it would read ± 0.0
-    return f"{scale * mean:.{digits}f} ± {scale * spread:.{digits}f}"
+def _key_column(key: str) -> Column[SweepRow]:
+    return Column(key, SETTING, lambda row: row.values.get(key))

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
-from statistics import fmean, stdev
+from statistics import fmean, mean, stdev
 
 NOTHING = "–"  # where there is no value
 
@@ -24,21 +24,34 @@ class Deviation:
     @classmethod
     def of(cls, values: Sequence[float]) -> Deviation:
         """Sum up values, at least one."""
-        return cls(fmean(values), stdev(values) if len(values) > 1 else None)
+        return cls(mean(values), stdev(values) if len(values) > 1 else None)
 
 
 @dataclass(frozen=True)
 class Range:
-    """The mean of several values with the least and the most of them."""
+    """Several values, shown as their mean with the least and the most of them."""
 
-    least: float
-    mean: float
-    most: float
+    values: tuple[float, ...]
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Range:
         """Sum up values, at least one."""
-        return cls(min(values), fmean(values), max(values))
+        return cls(tuple(values))
+
+    @property
+    def least(self) -> float:
+        """Return the least value."""
+        return min(self.values)
+
+    @property
+    def mean(self) -> float:
+        """Return the mean."""
+        return fmean(self.values)
+
+    @property
+    def most(self) -> float:
+        """Return the largest value."""
+        return max(self.values)
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,7 @@ Value = str | int | float | Deviation | Range | Interval | None
 
 @dataclass(frozen=True)
 class Kind:
-    """What a column holds: how one number is written, and in which unit."""
+    """Describe what a column holds: how one number is written, and in which unit."""
 
     name: str
     number: Callable[[float], str]
@@ -70,8 +83,9 @@ class Kind:
                 return value
             case Deviation():
                 return self._deviation(value)
-            case Range(least, mean, most):
-                return f"{self._fixed(mean, 1)} ({self._fixed(least, 1)} … {self._fixed(most, 1)})"
+            case Range(values):
+                shown = [self.scale * one for one in values]
+                return f"{fmean(shown):.1f} ({min(shown):.1f} … {max(shown):.1f})"
             case Interval(low, high):
                 return f"{self.text(low)} … {self.text(high)}"
             case int() | float():

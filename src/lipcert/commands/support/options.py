@@ -52,10 +52,13 @@ def show(what: Any) -> None:
     """Print a table; a pipe or a file, which has no width of its own, gets 120 columns."""
     from rich.console import Console
 
+    from lipcert.tables import Table
+    from lipcert.tables.terminal import terminal
+
     console = Console()
     if not console.is_terminal:
         console.width = 120
-    console.print(what)
+    console.print(terminal(what) if isinstance(what, Table) else what)
 
 
 def fail(status: int, line: str) -> NoReturn:

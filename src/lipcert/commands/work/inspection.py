@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from rich.table import Table
 from torch import nn
 
+from lipcert.bounds import LayerBound
 from lipcert.bounds.proof import Effort
 from lipcert.bounds.tracing.program import trace
 from lipcert.bounds.upper_bound import upper
@@ -15,10 +16,12 @@ from lipcert.errors import InputError
 from lipcert.models.files import model_file, read_card
 from lipcert.models.python_files import is_python, load_python
 from lipcert.report.layers import estimate_of
+from lipcert.tables import Column, Table
+from lipcert.tables.kinds import EXACT_CONSTANT, FINE_SECONDS, SETTING, TEXT, shape_text
 from lipcert.types import Shape
 
 
-def inspection_of(source: str, input_shape: str | None, effort: Effort) -> Table:
+def inspection_of(source: str, input_shape: str | None, effort: Effort) -> Table[InspectedLayer]:
     """From what the command line says."""
     if is_python(source):
         if input_shape is None:
@@ -37,21 +40,34 @@ def _parsed(shape: str) -> Shape:
         raise InputError(f"--input-shape: expected numbers with commas between, got {shape!r}") from None
 
 
-def inspection_table(model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> Table:
-    """Every layer of any model whose parts have rules; the last line is the whole model."""
+@dataclass(frozen=True)
+class InspectedLayer:
+    """One layer: its proved constant, and the estimate of it."""
+
+    bound: LayerBound
+    estimate: float
+
+
+def inspection_table(
+    model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto"
+) -> Table[InspectedLayer]:
+    """Lay out every layer of any model whose parts have rules; the title bounds the whole model."""
     bound = upper(model, input_shape, effort)
     program = trace(model, input_shape)
-    table = Table(title=f"input {tuple(input_shape)}: K ≤ {bound.value:.6g}, proved")
-    for title in ("layer", "type", "output", "estimate", "proved", "prover", "seconds"):
-        table.add_column(title, justify="left" if title in ("layer", "type", "prover") else "right")
-    for step, layer in zip(program.steps, bound.layers, strict=True):
-        table.add_row(
-            layer.path,
-            layer.kind,
-            "×".join(map(str, layer.shape)),
-            f"{estimate_of(step):.6g}",
-            f"{layer.upper:.6g}",
-            layer.prover,
-            f"{layer.seconds:.2f}",
-        )
-    return table
+    rows = [
+        InspectedLayer(layer, estimate_of(step))
+        for step, layer in zip(program.steps, bound.layers, strict=True)
+    ]
+    return Table(
+        [
+            Column("layer", TEXT, lambda row: row.bound.path),
+            Column("type", TEXT, lambda row: row.bound.kind),
+            Column("output", SETTING, lambda row: shape_text(row.bound.shape)),
+            Column("estimate", EXACT_CONSTANT, lambda row: row.estimate),
+            Column("proved", EXACT_CONSTANT, lambda row: row.bound.upper),
+            Column("prover", TEXT, lambda row: row.bound.prover),
+            Column("seconds", FINE_SECONDS, lambda row: row.bound.seconds),
+        ],
+        rows,
+        title=f"input {tuple(input_shape)}: K ≤ {EXACT_CONSTANT.text(bound.value)}, proved",
+    )

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-
-from rich.table import Table
+from dataclasses import replace
+from typing import Any
 
 from lipcert.errors import InputError
+from lipcert.tables import Table
+from lipcert.tables.table import text_table
 
 
-def listing(kind: str) -> list[Table]:
+def listing(kind: str) -> list[Table[Any]]:
     """Names and one line about each; of trained models a leaderboard for every data set."""
     if kind not in KINDS:
         raise InputError(f"list: expected one of {', '.join(KINDS)}, got {kind!r}")
     if kind == "trained":
-        from lipcert.report.leaderboard import leaderboard_tables
+        from lipcert.report.leaderboard import leaderboard, leaderboard_table
 
-        return leaderboard_tables()
-    table = Table("name", "what it is", title=kind)
-    for name, summary in _LINES[kind]():
-        table.add_row(name, summary)
-    return [table]
+        return [leaderboard_table(data, entries) for data, entries in leaderboard().items()]
+    return [replace(text_table(["name", "what it is"], list(_LINES[kind]())), title=kind)]
 
 
 Lines = Iterable[tuple[str, str]]

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
-from lipcert.atomic import write_json
 from lipcert.errors import InputError, LipcertError
 from lipcert.paper import REPRODUCTIONS
-from lipcert.paper.definition import VERDICTS, Reproduction, Trained, Variant
+from lipcert.paper.definition import Reproduction, Trained
+from lipcert.paper.outcome import Outcome, outcome_of
+from lipcert.paper.results import Judgement, Results, claim_table
 from lipcert.recipes.axes import parse_values
-from lipcert.report.table import rich_table
-from lipcert.runs.rows import Row, findings_of, row_of
+from lipcert.report.run_table import run_table
 from lipcert.sweeps import Crew, Trial, run_trials
 from lipcert.sweeps.running import failure_line
+from lipcert.tables import Table
 
 
 @dataclass(frozen=True)
 class Report:
     """Hold what a reproduction found and wrote; failures as one line, empty if there are none."""
 
-    tables: list[Table]
+    tables: list[Table[Any]]
     written: list[Path]
     failures: str = ""
 
@@ -52,40 +50,22 @@ def carry_out(
     finished = [(variant, trial) for variant, trial in trials if trial not in failures]
     if not finished:
         raise LipcertError(failure_line(failures, len(trials)))
-    trained = Trained(finished, [_row(variant, trial) for variant, trial in finished])
+    trained = Trained(finished, [outcome_of(variant, trial) for variant, trial in finished])
     # A claim is about all of the trainings; those of the smoke budget tell nothing.
-    verdicts = [] if failures or budget == "smoke" else _verdicts(reproduction, trained.rows)
-    results = output / "results.json"
-    write_json(results, _results(reproduction, budget, settings, trained, verdicts, failures))
+    claims = [] if failures or budget == "smoke" else _judged(reproduction, trained.outcomes)
+    found = _results(reproduction, budget, settings, trained, claims, failures)
+    results = found.write(output / "results.json")
     written = reproduction.draw(trained, output / name)
-    shown = [rich_table(trained.rows)]
-    shown += [_verdict_table(verdicts)] if verdicts else []
+    shown: list[Table[Any]] = [run_table([outcome.run for outcome in trained.outcomes])]
+    shown += [replace(claim_table(claims), title="claims")] if claims else []
     return Report(shown, [*written, results], failure_line(failures, len(trials)))
 
 
-def _row(variant: Variant, trial: Trial) -> Row:
-    """All numbers of a run, and where it stands in the figure."""
-    row = {**row_of(trial.run), **findings_of(trial.run), "x": variant.x, "series": variant.series}
-    if row["loss_eps"] is not None and math.isclose(row["eps"], row["loss_eps"]):
-        row |= {f"{split} CRA at ε": row[split]["cra"] for split in trial.recipe.certify.splits}
-    metrics = trial.run.metrics()
-    by_epoch = [m.validation.val_cra_estimate for m in metrics if m.validation is not None]
-    return {**row, "status": "finished", "K_f in training": metrics[-1].k_f, "CRA by epoch": by_epoch}
-
-
-def _verdicts(reproduction: Reproduction, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    verdicts = [(claim, claim.check(rows)) for claim in reproduction.claims]
+def _judged(reproduction: Reproduction, outcomes: Sequence[Outcome]) -> list[Judgement]:
+    verdicts = [(claim, claim.check(outcomes)) for claim in reproduction.claims]
     return [
-        {"claim": claim.text, "paper": claim.published, "here": verdict.found, "holds": verdict.holds}
-        for claim, verdict in verdicts
+        Judgement(claim.text, claim.published, verdict.found, verdict.holds) for claim, verdict in verdicts
     ]
-
-
-def _verdict_table(verdicts: Sequence[dict[str, Any]]) -> Table:
-    table = Table("claim of the paper", "paper", "here", "holds", title="claims")
-    for verdict in verdicts:
-        table.add_row(verdict["claim"], verdict["paper"], verdict["here"], VERDICTS[verdict["holds"]])
-    return table
 
 
 def _results(
@@ -93,25 +73,25 @@ def _results(
     budget: str | None,
     settings: Sequence[str],
     trained: Trained,
-    verdicts: list[dict[str, Any]],
+    claims: Sequence[Judgement],
     failures: Mapping[Trial, str],
-) -> dict[str, Any]:
-    """Return what documents are rendered from; each row says on what machine and commit it was made."""
+) -> Results:
+    """Put together what was found, and the command that finds it again."""
     seeds = sorted({trial.recipe.seed for trial in (*(t for _, t in trained.trials), *failures)})
     options = [f"--budget {budget}"] if budget else []
     if seeds != reproduction.seeds(budget):
         options.append(f"--seeds {','.join(map(str, seeds))}")
     options += [f"--set {shlex.quote(setting)}" for setting in settings]
-    return {
-        "name": reproduction.name,
-        "command": " ".join(["lipcert reproduce", reproduction.name, *options]),
-        "epochs": max(trial.recipe.train.epochs for _, trial in trained.trials),
-        "seeds": seeds,
-        "date": datetime.now(UTC).date().isoformat(),
-        "rows": list(trained.rows),
-        "claims": verdicts,
-        "failed": {trial.path.name: complaint for trial, complaint in failures.items()},
-    }
+    return Results(
+        name=reproduction.name,
+        command=" ".join(["lipcert reproduce", reproduction.name, *options]),
+        epochs=max(trial.recipe.train.epochs for _, trial in trained.trials),
+        seeds=seeds,
+        date=datetime.now(UTC).date().isoformat(),
+        outcomes=trained.outcomes,
+        claims=claims,
+        failed={trial.path.name: complaint for trial, complaint in failures.items()},
+    )
 
 
 def _make_writable(output: Path) -> None:

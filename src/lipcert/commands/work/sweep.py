@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rich.table import Table
-
 from lipcert.errors import InputError
 from lipcert.sweeps.combinations import check_place, lay_out, overruled
 from lipcert.sweeps.crew import Crew, LocalCrew
-from lipcert.sweeps.findings import TABLE, best_of, over_seeds, rows_of, summary_table, write_csv
+from lipcert.sweeps.findings import TABLE, rows_of, write_rows
 from lipcert.sweeps.running import failure_line, run_trials
+from lipcert.sweeps.summary import Combination, best_of, over_seeds, summary_table
 from lipcert.sweeps.trial import check_trials
+from lipcert.tables import Table
 
 # Who trains: processes of this machine, or a Ray cluster.
 Backend = Literal["local", "ray"]
@@ -26,7 +26,7 @@ Backend = Literal["local", "ray"]
 class Found:
     """Hold what to print; failures as one line, empty if there are none."""
 
-    table: Table
+    table: Table[Combination]
     lines: list[str]
     failures: str
 
@@ -55,14 +55,14 @@ def carry_out(
         (sweep.output / TABLE).unlink(missing_ok=True)  # what it says of earlier trainings no longer holds
     failures = run_trials(trials, crew, overwrite)
     rows = rows_of(sweep, {trial.path: complaint for trial, complaint in failures.items()})
-    table = write_csv(rows, sweep.output / TABLE)
-    summary = over_seeds(rows, sweep.keys)
+    table = write_rows(rows, sweep.output / TABLE)
+    summary = over_seeds(rows)
     best = best_of(summary)
     lines = [f"wrote {table}", f"next: lipcert report {sweep.output} -o report.html"]
     if best is not None:
-        chosen = [f"{key}={best[key]}" for key in sweep.keys if key in best]
+        chosen = [f"{key}={value}" for key, value in best.values.items()]
         lines.insert(0, f"best by validation: {', '.join(chosen) or sweep.recipe}")
-    return Found(summary_table(summary, best), lines, failure_line(failures, len(trials)))
+    return Found(summary_table(summary), lines, failure_line(failures, len(trials)))
 
 
 def _warn(ends: Mapping[str, float]) -> None:

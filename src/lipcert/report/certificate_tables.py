@@ -1,0 +1,64 @@
+"""A certificate radius by radius, its check statement by statement, and predictions file by file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lipcert.certificates.predictions import Prediction
+from lipcert.certificates.statement import Accuracy, Statement
+from lipcert.certificates.verification import Check
+from lipcert.tables import Column, Table
+from lipcert.tables.kinds import COUNT, EXACT_PERCENT, PERCENT, PROVED_RADIUS, RADIUS, TEXT
+
+
+def certificate_table(statement: Statement) -> Table[Accuracy]:
+    """Lay out the first split of a certificate, radius by radius."""
+    (name, split), *_ = statement.splits.items()
+    rounding = statement.rounding
+    label = "ROUNDING IGNORED" if rounding == "ignored" else f"{rounding} rounding included"
+    return Table(
+        [
+            Column("radius", RADIUS, lambda row: row.radius),
+            Column("accuracy", EXACT_PERCENT, lambda row: row.value),
+            Column("from", EXACT_PERCENT, lambda row: row.interval[0]),
+            Column("to", EXACT_PERCENT, lambda row: row.interval[1]),
+            Column("count", COUNT, lambda row: row.count),
+        ],
+        split.rows,
+        title=f"{name}: {split.samples:,} samples, K_f ≤ {statement.k_f:.6g} (proved), {label}",
+        note="percent right and certified, with exact 95 % binomial intervals",
+    )
+
+
+def check_table(checks: Sequence[Check]) -> Table[Check]:
+    """Lay out the statements of a certificate and whether they hold."""
+    failed = sum(check.holds is False for check in checks)
+    verdict = "every statement holds"
+    if failed:
+        verdict = f"{failed} statement{'s do' if failed > 1 else ' does'} NOT hold"
+    elif any(check.is_unchecked for check in checks):
+        verdict = "what was checked holds; not everything was checked"
+    words = {True: "yes", False: "NO", None: "not checked"}
+    return Table(
+        [
+            Column("statement", TEXT, lambda check: check.statement),
+            Column("holds", TEXT, lambda check: words[check.holds] if check.is_claim else "not a claim"),
+        ],
+        checks,
+        title=verdict,
+    )
+
+
+def prediction_table(predictions: Sequence[Prediction]) -> Table[Prediction]:
+    """Lay out one line per image."""
+    return Table(
+        [
+            Column("file", TEXT, lambda p: p.file),
+            Column("class", TEXT, lambda p: "abstains" if p.label is None else p.label),
+            Column("probability [%]", PERCENT, lambda p: p.probability),
+            Column("radius", PROVED_RADIUS, lambda p: p.radius),
+            Column("nearest rival", TEXT, lambda p: p.rival),
+        ],
+        predictions,
+        note="no input within the radius (L2, pixels from 0 to 1) gets another class",
+    )

@@ -1,0 +1,93 @@
+"""The colours of every figure: one per method everywhere, told apart by colour-blind readers.
+
+Marks and dashes differ as well, so that a grey print will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+BLUE, RED, GREEN, PURPLE = "#3d69a3", "#b8433f", "#4a9961", "#7d5ba6"
+ORANGE, TEAL, GREY, INK = "#c17d1a", "#3a9aa5", "#777777", "#555555"
+AMBER = "#e3ad3c"
+
+# By the method's printed name.
+METHODS = {
+    "CLL": BLUE,
+    "GloRo": RED,
+    "SOC": ORANGE,
+    "AOL": PURPLE,
+    "LMT": TEAL,
+    "EMMA": GREEN,
+    "Cross-entropy": GREY,
+}
+OTHER_METHOD = INK
+
+# What is not a method: the numbers of a sweep, one after the other.
+SERIES = (BLUE, RED, GREEN, PURPLE, ORANGE, TEAL, GREY)
+
+# The two moons, and the points that are wrong or not robust.
+CLASSES = (AMBER, BLUE)
+WRONG = RED
+
+# What is proved lies below the truth, what attacks leave lies above it.
+PROVED, ATTACKED = BLUE, RED
+
+DASHES = ("solid", "dash", "dot")
+MARKS = ("o", "s", "^", "D", "v")
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a line is drawn."""
+
+    colour: str
+    dash: str
+
+
+def method_colour(method: str) -> str:
+    """Return the colour of a method; variants, such as "GloRo, ε growing", have that of their method.
+
+    Example:
+        >>> method_colour("CLL") == method_colour("CLL, slack") == BLUE
+        True
+    """
+    return METHODS.get(method.partition(",")[0], OTHER_METHOD)
+
+
+def run_looks(methods: Sequence[str]) -> list[Look]:
+    """Return the looks of runs: the colour of the method, paler from run to run of the same method."""
+    return [
+        Look(
+            _tint(method_colour(method), 0.6 * methods[:i].count(method) / methods.count(method)),
+            DASHES[methods[:i].count(method) % len(DASHES)],
+        )
+        for i, method in enumerate(methods)
+    ]
+
+
+def series_look(i: int) -> Look:
+    """Return the look of the i-th line of a diagram whose lines are not methods."""
+    return Look(SERIES[i % len(SERIES)], DASHES[i // len(SERIES) % len(DASHES)])
+
+
+def _tint(colour: str, share: float) -> str:
+    """Mix a colour with so much white.
+
+    Example:
+        >>> _tint("#000000", 0.0), _tint("#000000", 0.6)
+        ('#000000', '#999999')
+    """
+    parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(part + share * (255 - part)):02x}" for part in parts)
+
+
+def css_variables(colours: Mapping[str, str]) -> str:
+    """Return a style sheet that names colours for a page.
+
+    Example:
+        >>> css_variables({"good": "#4a9961"})
+        ':root { --good: #4a9961; }'
+    """
+    return f":root {{ {' '.join(f'--{name}: {colour};' for name, colour in colours.items())} }}"
