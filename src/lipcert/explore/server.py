@@ -15,6 +15,7 @@ import gradio as gr
 from lipcert.errors import InputError
 from lipcert.explore.exhibit import Exhibit
 from lipcert.explore.page import build_page
+from lipcert.report.palette import ATTACKED, GREEN, ORANGE, PROVED, RED, css_variables
 
 MAX_UPLOAD = 5 << 20  # bytes
 HOST = "127.0.0.1"
@@ -38,7 +39,7 @@ def served(exhibit: Exhibit, port: int | None = None, browser: bool = False) -> 
                 footer_links=[],
                 run_history=False,
                 theme=_theme(),
-                css=(files("lipcert.explore") / "style.css").read_text(),
+                css=_style(),
             )
         except OSError:
             where = "7860 and the next hundred are" if port is None else f"{port} is"
@@ -58,6 +59,12 @@ def serve(exhibit: Exhibit, port: int | None, browser: bool) -> None:
             threading.Event().wait()
         except KeyboardInterrupt:
             print("\nstopped")
+
+
+def _style() -> str:
+    """Return the style sheet, its colours taken from the palette of the figures."""
+    colours = {"good": GREEN, "bad": ORANGE, "error": RED, "proved": PROVED, "attacked": ATTACKED}
+    return f"{css_variables(colours)}\n{(files('lipcert.explore') / 'style.css').read_text()}"
 
 
 def _theme() -> gr.themes.Base:

@@ -16,7 +16,6 @@ from lipcert.report.curves import Axis, Curve, Panel, PrintedCurve, draw_curves
 from lipcert.report.names import method_of
 from lipcert.report.published import published
 from lipcert.runs.measures import K_F, K_HF, TIGHTNESS, Measure, clean, cra, cra_at_eps
-from lipcert.tables.grouping import grouped
 from lipcert.tables.kinds import CONSTANT, PERCENT, Kind, Range
 
 CLL, GLORO = "cifar10-4c3f-cll", "cifar10-4c3f-gloro"
@@ -217,23 +216,19 @@ TEMPERATURE = Reproduction(
 
 def _convergence(trained: Trained, base: Path) -> list[Path]:
     series = series_of(trained.outcomes)
-    curves = [Curve(one, _method(trained, one), series.index(one), by_epoch(trained, one)) for one in series]
+    curves = [
+        Curve(one, _method(trained, one), series.index(one), by_epoch(trained.outcomes, one))
+        for one in series
+    ]
     panel = Panel("CRA [%], estimated", PERCENT, [curve for curve in curves if curve.points])
     note = caption(trained, "validation split, estimated bounds")
     return draw_curves(Axis("epoch"), [panel], note, base)
 
 
-def by_epoch(trained: Trained, series: str) -> list[tuple[float, Range]]:
-    """Return the estimated CRA of a series at every validated epoch, over the seeds."""
-    found = [
-        (float(metrics.epoch), metrics.validation.val_cra_estimate)
-        for variant, trial in trained.trials
-        if variant.series == series
-        for metrics in trial.run.metrics()
-        if metrics.validation is not None
-    ]
-    epochs = grouped(found, lambda point: point[0])
-    return [(epoch, Range.of([value for _, value in points])) for epoch, points in sorted(epochs.items())]
+def by_epoch(outcomes: Sequence[Outcome], series: str) -> list[tuple[float, Range]]:
+    """Return the estimated CRA of a series after every epoch, over the seeds; all epochs are validated."""
+    seeds = [outcome.cra_by_epoch for outcome in outcomes if outcome.series == series]
+    return [(float(epoch), Range.of(values)) for epoch, values in enumerate(zip(*seeds, strict=True), 1)]
 
 
 def _converges_faster(outcomes: Sequence[Outcome], rival: str) -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ class Curve:
 
     name: str
     method: str  # gives the colour
-    quantity: int  # gives the mark and the line: 0 for the first of a panel
+    quantity: int  # gives the line: 0, solid, for the first of a panel
     points: Sequence[tuple[float, Range]]
 
 
@@ -65,8 +66,8 @@ def draw_curves(axis: Axis, panels: Sequence[Panel], note: str, base: Path) -> l
 
 
 def _draw(axes: Axes, axis: Axis, panel: Panel) -> None:
-    for curve in panel.curves:
-        _draw_curve(axes, curve, panel.kind.scale)
+    for curve, mark in zip(panel.curves, cycle(MARKS), strict=False):
+        _draw_curve(axes, curve, mark, panel.kind.scale)
     for printed in panel.printed:
         across, up = zip(*printed.points, strict=True)
         axes.plot(across, up, ":", linewidth=1.2, color=method_colour(printed.method), label=printed.name)
@@ -79,7 +80,7 @@ def _draw(axes: Axes, axis: Axis, panel: Panel) -> None:
         axes.legend(fontsize=7, frameon=False)
 
 
-def _draw_curve(axes: Axes, curve: Curve, scale: float) -> None:
+def _draw_curve(axes: Axes, curve: Curve, mark: str, scale: float) -> None:
     low, mean, high = (
         [scale * number for number in numbers]
         for numbers in zip(*((v.least, v.mean, v.most) for _, v in curve.points), strict=True)
@@ -93,7 +94,7 @@ def _draw_curve(axes: Axes, curve: Curve, scale: float) -> None:
         ],
         label=curve.name or None,
         color=method_colour(curve.method),
-        marker=MARKS[curve.quantity % len(MARKS)],
+        marker=mark,
         linestyle=_LINES[curve.quantity % len(_LINES)],
         markersize=4,
         capsize=2,
