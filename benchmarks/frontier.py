@@ -24,7 +24,7 @@ from lipcert.recipes import Recipe, read_recipe
 from lipcert.report.chart_files import print_charts
 from lipcert.report.charts import radius_chart
 from lipcert.report.comparison import compare
-from lipcert.report.sources import Finished
+from lipcert.report.report_inputs import Finished
 from lipcert.sweeps import LocalCrew, Trial, complete
 from results import write_table
 

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lipcert.paper.accuracy_tables import seed_table
 from lipcert.paper.curve_table import curve_table
 from lipcert.paper.loss_layer_grid import CLEAN, CRA, grid_table
 from lipcert.paper.outcome import Outcome
-from lipcert.paper.paper_tables import seed_table
 from lipcert.paper.results import Results, claim_table
 from lipcert.report.recorded import RecordedTable
 from lipcert.report.run_table import run_table

@@ -14,8 +14,8 @@ from lipcert.paper.claims import (
     scale_sets_khf,
     trades,
 )
-from lipcert.paper.figures_4c3f import CONVERGENCE
 from lipcert.paper.outcome import Outcome
+from lipcert.paper.parameter_figures import CONVERGENCE
 from lipcert.runs.measures import K_HF, TIGHTNESS
 from lipcert.runs.measures import clean as clean_of
 from lipcert.runs.measures import cra as cra_of

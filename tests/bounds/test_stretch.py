@@ -13,7 +13,7 @@ from lipcert.bounds.fidelity.snapshot import frozen_copy
 from lipcert.bounds.lower_bound import lower_of, stretch, witness
 from lipcert.bounds.tracing.program import Step, trace
 from lipcert.commands.work.inspection import estimate_of
-from lipcert.report.layers import LayerRow, head_row, layer_table, spread_lower
+from lipcert.report.layer_table import LayerRow, head_row, layer_table, spread_lower
 
 EXAMPLES = {
     f"{kind.__name__}-{i}": example

@@ -16,9 +16,9 @@ from lipcert.data.examples import write_cifar10
 from lipcert.errors import InputError
 from lipcert.recipes import execute, read_recipe
 from lipcert.report.charts import radius_chart
-from lipcert.report.layers import layer_table
+from lipcert.report.layer_table import layer_table
 from lipcert.report.page import write_report
-from lipcert.report.sources import Finished, find_sources, names_of
+from lipcert.report.report_inputs import Finished, find_sources, names_of
 from lipcert.runs import Run
 from lipcert.sweeps import LocalCrew, complete, lay_out
 from lipcert.sweeps.findings import SweepRow, write_rows

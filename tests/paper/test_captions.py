@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lipcert.paper import REPRODUCTIONS, figures_4c3f, loss_layer_grid, pareto
+from lipcert.paper import REPRODUCTIONS, loss_layer_grid, parameter_figures, pareto
 from lipcert.paper.definition import Trained
 from lipcert.paper.outcome import Outcome
 from lipcert.paper.results import Results
@@ -28,12 +28,14 @@ def trained(name: str, settings: tuple[str, ...] = (), seeds: tuple[int, ...] | 
 def test_a_figure_names_width_epochs_and_seeds(width: float, epochs: int, seeds: tuple[int, ...]) -> None:
     found = trained("fig-slack", (f"model.width={width}", f"train.epochs={epochs}"), seeds)
     said = f"4C3F, width {width:g}, {epochs} epochs, test split, proved bounds; "
-    assert figures_4c3f.caption(found) == f"{said}bars: least and most of {len(seeds)} seeds"
-    assert all(measure.title.startswith("test ") for measure in (figures_4c3f.CLEAN, figures_4c3f.CRA))
+    assert parameter_figures.caption(found) == f"{said}bars: least and most of {len(seeds)} seeds"
+    assert all(
+        measure.title.startswith("test ") for measure in (parameter_figures.CLEAN, parameter_figures.CRA)
+    )
 
 
 def test_the_figure_of_convergence_names_the_split_of_its_estimates() -> None:
-    said = figures_4c3f.caption(trained("fig-convergence"), "validation split, estimated bounds")
+    said = parameter_figures.caption(trained("fig-convergence"), "validation split, estimated bounds")
     assert said.startswith("4C3F, width 0.25, 20 epochs, validation split, estimated bounds")
 
 

@@ -14,7 +14,7 @@ from lipcert.data.examples import write_cifar10
 from lipcert.recipes import execute, packaged_recipes, read_recipe
 from lipcert.recipes.splits import Splits
 from lipcert.report.comparison import _paper, compare, splits_shown
-from lipcert.report.names import is_published_size
+from lipcert.report.method_names import is_published_size
 from lipcert.report.run_figures import write_evaluation
 from lipcert.runs import Run
 from lipcert.tables.files import write_table

@@ -49,7 +49,7 @@ def attack(
     from lipcert.certificates.certificate import Rounding
     from lipcert.commands.work.attack import attack_model
     from lipcert.data.base import Split
-    from lipcert.report.band import band_figure, band_table
+    from lipcert.report.attack_band import band_figure, band_table
 
     quiet = not sys.stderr.isatty()
     band, findings = attack_model(

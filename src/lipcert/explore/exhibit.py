@@ -18,7 +18,7 @@ from lipcert.explore.image_view import Judge
 from lipcert.models import ModelCard
 from lipcert.models.files import model_file, read_card
 from lipcert.models.trained import model_place
-from lipcert.report.sources import Finished
+from lipcert.report.report_inputs import Finished
 from lipcert.runs import Run
 
 # Without a MODEL.

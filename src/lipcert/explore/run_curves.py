@@ -8,9 +8,9 @@ from html import escape
 from lipcert.explore import markup
 from lipcert.report.chart_files import draw_chart
 from lipcert.report.charts import Chart, Line, radius_chart, training_charts
-from lipcert.report.names import method_of
+from lipcert.report.method_names import method_of
 from lipcert.report.palette import run_looks
-from lipcert.report.sources import Finished
+from lipcert.report.report_inputs import Finished
 
 
 def charts_of(run: Finished) -> list[Chart]:

@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict
-from lipcert.paper.figures_4c3f import CLL, GLORO
 from lipcert.paper.outcome import Outcome
-from lipcert.report.front import Point, draw_fronts, height
+from lipcert.paper.parameter_figures import CLL, GLORO
+from lipcert.report.pareto_front import Point, draw_fronts, height
 from lipcert.runs.measures import Measure, clean, cra
 from lipcert.tables.grouping import grouped
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lipcert.data.base import Split
-from lipcert.report.names import method_of
+from lipcert.report.method_names import method_of
 from lipcert.report.palette import Look, run_looks, series_look
-from lipcert.report.sources import Finished
+from lipcert.report.report_inputs import Finished
 from lipcert.runs.measures import K_F, K_HF, TIGHTNESS, Measure, clean, cra
 from lipcert.sweeps.summary import Combination
 from lipcert.tables.grouping import grouped

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe, packaged_recipes, read_recipe
-from lipcert.report.names import is_published_size, method_of, model_of
+from lipcert.report.method_names import is_published_size, method_of, model_of
 from lipcert.report.published import PrintedRow, published
 from lipcert.runs import Run
 from lipcert.runs.rows import row_of, shown_split

@@ -20,8 +20,8 @@ from lipcert.errors import InputError
 from lipcert.report.chart_files import print_charts
 from lipcert.report.charts import Chart, radius_chart, sweep_charts, training_charts
 from lipcert.report.comparison import compare, splits_shown
-from lipcert.report.details import MANY, RunDetails, details_of
-from lipcert.report.sources import Sources, Summed, find_sources
+from lipcert.report.report_inputs import Sources, Summed, find_sources
+from lipcert.report.run_details import MANY, RunDetails, details_of
 from lipcert.sweeps.summary import best_of, summary_table
 from lipcert.tables import Table
 from lipcert.tables.files import write_table

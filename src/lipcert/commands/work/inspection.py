@@ -15,7 +15,7 @@ from lipcert.certificates.loading import load
 from lipcert.errors import InputError
 from lipcert.models.files import model_file, read_card
 from lipcert.models.python_files import is_python, load_python
-from lipcert.report.layers import estimate_of
+from lipcert.report.layer_table import estimate_of
 from lipcert.tables import Column, Table
 from lipcert.tables.kinds import EXACT_CONSTANT, FINE_SECONDS, SETTING, TEXT, shape_text
 from lipcert.types import Shape

@@ -15,9 +15,9 @@ from lipcert.certificates.statement import Accuracy, TrainedStatement
 from lipcert.data import Dataset
 from lipcert.data.base import Split
 from lipcert.errors import LipcertError
-from lipcert.report.layers import LayerRow, layer_table, layers_of
+from lipcert.report.layer_table import LayerRow, layer_table, layers_of
+from lipcert.report.report_inputs import Finished
 from lipcert.report.run_figures import extremes
-from lipcert.report.sources import Finished
 from lipcert.runs.samples import Samples
 from lipcert.tables import Column, Table
 from lipcert.tables.kinds import COUNT, EXACT_CONSTANT, EXACT_PERCENT, RADIUS, TEXT, Interval

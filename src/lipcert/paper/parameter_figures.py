@@ -12,9 +12,9 @@ from statistics import fmean
 from lipcert.paper.claims import ahead, constant, falls_outside, insensitive, scale_sets_khf, trades
 from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict
 from lipcert.paper.outcome import Outcome, places, series_of
-from lipcert.report.curves import Axis, Curve, Panel, PrintedCurve, draw_curves
-from lipcert.report.names import method_of
+from lipcert.report.method_names import method_of
 from lipcert.report.published import published
+from lipcert.report.seed_curves import Axis, Curve, Panel, PrintedCurve, draw_curves
 from lipcert.runs.measures import K_F, K_HF, TIGHTNESS, Measure, clean, cra, cra_at_eps
 from lipcert.tables.kinds import CONSTANT, PERCENT, Kind, Range
 

@@ -8,7 +8,7 @@ import pytest
 
 from lipcert.paper.outcome import Outcome
 from lipcert.paper.pareto import NEAR, OVER_SLACK, PARETO, RIVAL, _better, points_of
-from lipcert.report.front import draw_fronts, front, height
+from lipcert.report.pareto_front import draw_fronts, front, height
 from tests.outcomes import outcome
 
 

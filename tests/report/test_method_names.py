@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lipcert.recipes import read_recipe
-from lipcert.report.names import method_of, model_of
+from lipcert.report.method_names import method_of, model_of
 
 
 @pytest.mark.parametrize(
