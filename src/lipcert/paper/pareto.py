@@ -12,6 +12,7 @@ from lipcert.paper.parameter_figures import CLL, GLORO
 from lipcert.report.pareto_front import Point, draw_fronts, height
 from lipcert.runs.measures import Measure, clean, cra
 from lipcert.tables.grouping import grouped
+from lipcert.tables.kinds import percent
 
 CLEAN, NEAR, FAR = clean("test"), cra("test", 36 / 255), cra("test", 108 / 255)
 OVER_SLACK, OVER_EPS, RIVAL = "CLL, slack", "CLL, ε", "GloRo, ε"
@@ -82,7 +83,7 @@ def _better(measure: Measure, outcomes: Sequence[Outcome]) -> Verdict:
         return Verdict(None, "no clean accuracy is reached by both")
     gaps = [gap for _, gap in behind]
     noise = 100 * _seed_noise(outcomes, measure)
-    listed = ", ".join(f"{gap:+.1f} at {100 * clean:.1f} %" for clean, gap in sorted(behind))
+    listed = ", ".join(f"{gap:+.1f} at {percent(clean)}" for clean, gap in sorted(behind))
     holds = True if min(gaps) > noise else False if max(gaps) < -noise else None
     return Verdict(holds, f"CLL's front above GloRo by {listed} clean; seeds differ by {noise:.1f} at most")
 

@@ -14,6 +14,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from lipcert.sweeps.trial import Job, Trial
+from lipcert.tables.kinds import percent
 
 # Lines of the live table: those under way.
 _SHOWN = 12
@@ -92,7 +93,7 @@ class Watch:
                 ProgressBar(total=epochs, completed=self._epochs[trial], width=24),
                 f"{self._epochs[trial]:.0f}/{epochs}",
                 "" if last is None else f"{last.loss:.3f}",
-                "" if validation is None else f"{100 * validation.val_cra_estimate:.1f} %",
+                "" if validation is None else percent(validation.val_cra_estimate),
             )
         return table
 
