@@ -97,7 +97,7 @@ def _against_label(
     if normaliser == "pair":
         distance = _quotient(logits - logits.gather(1, labels[:, None]), lip.rows(labels), width)
     else:
-        distance = _quotient(logits, lip.singles(len(logits)), width)
+        distance = _quotient(logits, lip.singles(), width)
         distance = distance - distance.gather(1, labels[:, None])
     # The label's own quotient is 0/0, and its gradient that over 0: left out by index.
     return torch.where(rival, distance + margin, 0.0)
@@ -131,9 +131,6 @@ class CLL(Loss):
     beta: Number = 1.0
     detach_constant: bool = True
     normaliser: Normaliser = "pair"
-
-    stacks = True
-    derived = ("width", "margin")
 
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)

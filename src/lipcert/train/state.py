@@ -44,6 +44,9 @@ class Training:
         self.plan, self.run, self.fabric, self.shard = plan, run, fabric, shard_of(fabric)
         device = fabric.device
         self.bounded = Bounded(plan.model.to(device), plan.train.input_shape, plan.iterations, plan.local)
+        classes = max(self.bounded.classes, 2)
+        if int(plan.train.y.max()) >= classes:
+            raise InputError(f"labels: expected 0..{classes - 1}, got {int(plan.train.y.max())}")
         if plan.channels_last:
             plan.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.dtype = next(plan.model.parameters()).dtype

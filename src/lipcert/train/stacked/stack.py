@@ -19,7 +19,7 @@ from lipcert.bounds.following import followers_in, one_step
 from lipcert.errors import InputError
 from lipcert.losses import Loss
 from lipcert.train.plan import Plan
-from lipcert.train.stacked.losses import kind, stack_losses
+from lipcert.train.stacked.losses import kind, understood_by_vmap, values_and_penalties
 from lipcert.train.stacked.networks import Stacked, is_dense
 from lipcert.train.state import Epoch, Training
 from lipcert.types import PairLip
@@ -44,6 +44,8 @@ class Stack:
     def __init__(self, trainings: Sequence[Training]) -> None:
         groups = _by_loss(trainings)
         self.trainings = [training for group in groups for training in group]
+        settings = [(t.plan.loss, t.plan.schedules) for t in self.trainings]
+        self._same_loss = [settings.index(setting) for setting in settings]
         ends = list(accumulate(map(len, groups), initial=0))
         self._groups = [slice(*pair) for pair in pairwise(ends)]
         first = self._first = self.trainings[0]
@@ -66,7 +68,7 @@ class Stack:
         step, plan = self._first.step, self._plan
         (group,) = self._optimizer.param_groups
         group.update(plan.optimizer_numbers(self._first.start_numbers[0], self._first.fraction))
-        losses = [training.plan.loss_at(training.fraction) for training in self.trainings]
+        losses = self._losses_now()
         batch = self._batch()  # (M, B)
         self._optimizer.zero_grad()
         for i, piece in enumerate(batch.tensor_split(plan.accumulate, dim=1)):
@@ -78,6 +80,11 @@ class Stack:
             if training.average is not None:
                 training.average.update(step)
             training.step += 1
+
+    def _losses_now(self) -> list[Loss]:
+        """The loss of every training with its present numbers; equal ones are one object."""
+        made = {i: self.trainings[i].plan.loss_at(self._first.fraction) for i in set(self._same_loss)}
+        return [made[i] for i in self._same_loss]
 
     def _backward(self, piece: Tensor, losses: Sequence[Loss], batch_size: int, first: bool) -> None:
         """The gradients of this piece's part of the objectives, the penalties with the first one."""
@@ -108,15 +115,7 @@ class Stack:
         """Compute the objectives of the trainings whose losses are of one kind: (m,)."""
         if len(self._groups) > 1:
             logits, labels, lip = logits[group], labels[group], PairLip(lip.features[group], lip.head[group])
-        samples = labels.shape[1]
-        first_loss = losses[group][0]
-        if first_loss.stacks:
-            of_samples, of_models = stack_losses(losses[group], samples, like=lip.features)
-            values = of_samples(logits.flatten(0, 1), labels.flatten(), lip).view(len(labels), samples)
-            penalty = of_models.penalty(lip)
-        else:  # of one model
-            its = PairLip(lip.features[0], lip.head[0])
-            values, penalty = first_loss(logits[0], labels[0], its)[None], first_loss.penalty(its)[None]
+        values, penalty = values_and_penalties(losses[group], logits, labels, lip)
         if self._weights is not None:
             values = values * self._weights[group].gather(1, labels)
         objective = values.sum(1) / batch_size
@@ -161,7 +160,7 @@ class Stack:
     @torch.no_grad()
     def epochs(self) -> list[Epoch]:
         """Return what the finished epoch came to, training by training."""
-        k_f = self._models.lip().max()
+        k_f = torch.vmap(PairLip.max)(self._models.lip())
         # A loss that does not use the constants has not followed them.
         idle = [i for i, training in enumerate(self.trainings) if not training.plan.loss.uses_constants]
         if idle:
@@ -275,9 +274,20 @@ def _by_loss(trainings: Sequence[Training]) -> list[list[Training]]:
     """Trainings whose losses differ in numbers alone come together; one that does not stack stays alone."""
     groups: dict[Hashable, list[Training]] = {}
     for training in trainings:
-        loss = training.plan.loss
-        groups.setdefault(kind(loss) if loss.stacks else training, []).append(training)
-    return list(groups.values())
+        groups.setdefault(kind(training.plan.loss), []).append(training)
+    return [
+        part for group in groups.values() for part in ([group] if _is_one(group) else [[t] for t in group])
+    ]
+
+
+def _is_one(group: Sequence[Training]) -> bool:
+    """Whether the losses of these trainings can be one call, tried on two samples of each."""
+    if len(group) == 1:
+        return True
+    lips = [training.bounded.lip() for training in group]
+    lip = PairLip(*(torch.stack(part) for part in zip(*lips, strict=True)))
+    logits = lip.head.new_zeros(len(group), 2, lip.head.shape[1])
+    return understood_by_vmap([t.plan.loss_at(t.fraction) for t in group], logits, lip)
 
 
 def _data(trainings: Sequence[Training]) -> tuple[Tensor, Tensor, Tensor]:
