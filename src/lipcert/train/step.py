@@ -54,7 +54,7 @@ class Single:
     def _backward(self, piece: Tensor, loss: Loss, batch: Tensor, first: bool) -> None:
         """The gradient of this piece's part of the objective, the penalty with the first one."""
         it = self._it
-        x, labels = self._inputs(piece), it.y[piece.to(it.y.device)]
+        x, labels = self.inputs(piece), it.y[piece.to(it.y.device)]
         turn = self._plan.turn(it.step)
         logits, lip = self._forward(x, first=first, iterate=loss.uses_constants, turn=turn)
         values = loss(logits, labels, lip)
@@ -84,7 +84,8 @@ class Single:
                 self._draws = plan.augmentation.draws(len(plan.train), plan.seed, epoch)
         return self._batches[index]
 
-    def _inputs(self, piece: Tensor) -> Tensor:
+    def inputs(self, piece: Tensor) -> Tensor:
+        """The samples of a piece of the batch as the model takes them, augmented."""
         it, device = self._it, self._fabric.device
         if it.x.dtype != torch.uint8:
             return it.x[piece.to(device)]
