@@ -27,7 +27,7 @@ from lipcert.runs.directory import RunDirectory
 from lipcert.runs.samples import save_certificates
 from lipcert.train import Hardware, Plan, fit, fit_stack
 from lipcert.train.hardware import is_first_process, shard_of, started
-from lipcert.train.stacked.stack import check_stack
+from lipcert.train.stacked.checks import check_stack
 
 Splits = dict[str, tuple[Dataset, Certificate]]
 
