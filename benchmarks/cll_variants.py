@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lipcert.losses import CLL, LOSSES
 from lipcert.losses.base import off_label
-from lipcert.losses.cll import _against_label
+from lipcert.losses.cll import logits_against_label
 from lipcert.losses.softmax import cross_entropy
 from lipcert.recipes import read_recipe
 from lipcert.sweeps import Trial
@@ -42,7 +42,7 @@ class CLLVariant(CLL):
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""
         lip = lip.detach() if self.detach_constant else lip
-        z = _against_label(
+        z = logits_against_label(
             logits, labels, lip, width=self.width, margin=self.margin, normaliser=self.normaliser
         )
         if self.adaptive:  # EMMA's: the part of the margin at which the rival draws level, 1 % at least

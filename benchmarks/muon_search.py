@@ -30,9 +30,9 @@ from torch import Tensor, nn
 from lipcert.data.augmentation import Augmentation
 from lipcert.losses import CLL, LOSSES
 from lipcert.losses.base import off_label
-from lipcert.losses.cll import _against_label
+from lipcert.losses.cll import logits_against_label
 from lipcert.models import MODELS
-from lipcert.models.convnet import Statistics, _network
+from lipcert.models.convnet import Statistics, convolutional_network
 from lipcert.recipes import read_recipe
 from lipcert.sweeps import Trial
 from lipcert.train import muon as muon_module
@@ -64,7 +64,7 @@ class SmoothCLL(CLL):
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""
         lip = lip.detach() if self.detach_constant else lip
-        z = _against_label(
+        z = logits_against_label(
             logits, labels, lip, width=self.width, margin=self.margin, normaliser=self.normaliser
         )
         # The margin is for the label: the uniform part looks at the plain distances.
@@ -139,12 +139,14 @@ def like_4c3f(
     convolutions = [(a, 3, 1, 1), (b, kernel, stride, 1), (c, 3, 1, 1), (d, 4, 2, 1)]
     inputs, *size = input_shape
     if not squares:
-        return _network(convolutions, dense, num_classes, input_shape, width, normalise, gain, "minmax")
+        return convolutional_network(
+            convolutions, dense, num_classes, input_shape, width, normalise, gain, "minmax"
+        )
     shape = (4 * inputs, size[0] // 2, size[1] // 2)
     if normalise is not None:
         means, stds = normalise
         normalise = (tuple(np.repeat(means, 4).tolist()), tuple(np.repeat(stds, 4).tolist()))
-    network = _network(convolutions, dense, num_classes, shape, width, normalise, gain, "minmax")
+    network = convolutional_network(convolutions, dense, num_classes, shape, width, normalise, gain, "minmax")
     return nn.Sequential(nn.PixelUnshuffle(2), *network)
 
 
@@ -273,11 +275,11 @@ def coarse_first(steps: Single, piece: Tensor) -> Tensor:
     return nn.functional.interpolate(nn.functional.avg_pool2d(x, 2), scale_factor=2.0)
 
 
-DRAWS, INPUTS = Augmentation.draws, Single._inputs
+DRAWS, INPUTS = Augmentation.draws, Single.inputs
 PATCHES = {
     "batches grow from 64 to 192": (Plan, "batches", growing_batches),
     "crops grow from 0 to 2": (Augmentation, "draws", growing_crops),
-    "first third at half the resolution": (Single, "_inputs", coarse_first),
+    "first third at half the resolution": (Single, "inputs", coarse_first),
 }
 
 

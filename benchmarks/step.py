@@ -88,14 +88,14 @@ def training(name: str, work: str, optimizer: MakeOptimizer = adam, turns: int =
 
 def epoch_end(steps: Single) -> float:
     """Seconds for metrics, converged constants, validation and checkpoint, the best of three."""
-    (it,) = steps.trainings
+    it = steps.training
     it.run.checkpoint.parent.mkdir(exist_ok=True)
     found = []
     while len(found) < 3:
         steps.advance()  # vectors that lag as they do in training
         if it.step % it.plan.steps_per_epoch == 0:
             start = time.perf_counter()
-            it.finish_epoch(*steps.epochs())
+            it.finish_epoch(steps.sums())
             it.save()
             found.append(time.perf_counter() - start)
     return min(found)

@@ -7,6 +7,8 @@ import pkgutil
 import re
 from pathlib import Path
 
+from torch import nn
+
 import lipcert
 
 ROOT = Path(lipcert.__file__).parent
@@ -89,6 +91,34 @@ def test_every_public_name_can_be_had() -> None:
     for name in lipcert.__all__:
         assert getattr(lipcert, name) is not None
     assert set(lipcert.__all__) <= set(dir(lipcert))
+
+
+def private_names(path: Path) -> tuple[set[str], set[str]]:
+    """Names with an underscore that a file defines, and those it reads from objects other than its own."""
+    made, read = set(), set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            made.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            made.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            (made if isinstance(node.ctx, ast.Store) else read).add(node.attr)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lipcert"):
+            read |= {alias.name for alias in node.names}
+    private = re.compile(r"_[a-z]")
+    return {n for n in made if private.match(n)}, {n for n in read if private.match(n)}
+
+
+def test_no_part_reads_what_is_private_to_another() -> None:
+    made: dict[str, set[str]] = {part: set() for part in ORDER}
+    read: dict[str, set[str]] = {part: set() for part in ORDER}
+    for path in (p for p in ROOT.rglob("*.py") if p != ROOT / "__init__.py"):
+        for kept, found in zip((made, read), private_names(path), strict=True):
+            kept[part_of(path)] |= found
+    torchs = set(dir(nn.Conv2d(1, 1, 1)))  # which some of our layers override
+    for part in ORDER:
+        others = set().union(*(made[other] for other in ORDER if other != part))
+        assert (read[part] - made[part]) & others - torchs == set(), part
 
 
 # A docstring says what a thing does or is, in a sentence.

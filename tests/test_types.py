@@ -75,23 +75,16 @@ def test_a_maximum_over_some_pairs() -> None:
     assert slope.any(1).nonzero().flatten().tolist() == sorted(worst.tolist())
 
 
-def test_it_passes_through_transforms() -> None:
-    lip = PairLip(torch.rand(3), torch.randn(3, 4, 2))
-    twice = torch.vmap(lambda one: PairLip(2 * one.features, one.head))(lip)
-    torch.testing.assert_close(twice.max(), 2 * lip.max())
-
-
-def test_a_stack_holds_the_constants_of_each_model() -> None:
+@pytest.mark.parametrize(("classes", "samples"), [(4, 6), (9, 5)])
+def test_under_vmap_every_model_has_its_own(classes: int, samples: int) -> None:
     torch.manual_seed(0)
-    for classes, samples in ((4, 6), (9, 5)):
-        models = [PairLip(torch.rand(()), torch.randn(classes, 3)) for _ in range(3)]
-        stack = PairLip(torch.stack([m.features for m in models]), torch.stack([m.head for m in models]))
-        index = torch.randint(classes, (3, samples))
-        each = list(zip(models, index, strict=True))
-        torch.testing.assert_close(stack.rows(index.flatten()), torch.cat([m.rows(i) for m, i in each]))
-        torch.testing.assert_close(stack.max(), torch.stack([m.max() for m in models]))
-        singles = torch.cat([m.singles().expand(samples, -1) for m in models])
-        torch.testing.assert_close(stack.singles(3 * samples), singles)
+    models = [PairLip(torch.rand(()), torch.randn(classes, 3)) for _ in range(3)]
+    stack = PairLip(*(torch.stack(part) for part in zip(*models, strict=True)))
+    index = torch.randint(classes, (3, samples))
+    rows = [model.rows(i) for model, i in zip(models, index, strict=True)]
+    assert torch.equal(torch.vmap(PairLip.rows)(stack, index), torch.stack(rows))
+    assert torch.equal(torch.vmap(PairLip.max)(stack), torch.stack([m.max() for m in models]))
+    assert torch.equal(torch.vmap(PairLip.singles)(stack), torch.stack([m.singles() for m in models]))
 
 
 def test_the_largest_pair_is_found_beyond_one_chunk() -> None:

@@ -5,6 +5,7 @@ Shapes are written at line ends in these letters: B batch, N classes, D features
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -22,8 +23,7 @@ _CHUNK = 1024
 class PairLip(NamedTuple):
     """Lipschitz bounds K_ij = features * ||w_i - w_j|| of every difference of two logits.
 
-    A tuple of tensors, so that it passes through vmap, DDP and compile. Of a stack of M models it holds those
-    of each; the samples of a batch are then the models' in turn, as many of each.
+    A tuple of tensors, so that it passes through vmap, DDP and compile.
 
     Example:
         >>> lip = PairLip(features=torch.tensor(2.0), head=torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
@@ -33,13 +33,11 @@ class PairLip(NamedTuple):
         tensor(10.)
     """
 
-    features: Tensor  # () global, (B,) local, (M,) stacked: bound of everything before the head
-    head: Tensor  # (N, D) rows w_i; (M, N, D) stacked
+    features: Tensor  # () global, (B,) local: bound of everything before the head
+    head: Tensor  # (N, D) rows w_i
 
     def rows(self, index: Tensor) -> Tensor:
         """K[index_b, j] of shape (B, N)."""
-        if self.head.ndim == 3:
-            return self._stacked_rows(index)
         # From N x N when the batch repeats classes; either way no B x D x N tensor is made.
         if self.head.shape[0] <= index.shape[0]:
             table = pairwise_distance(self.head, self.head)  # (N, N)
@@ -52,28 +50,16 @@ class PairLip(NamedTuple):
             distance = quick_distance(self.head, index)  # (B, N)
         return self.features.reshape(-1, 1) * distance
 
-    def _stacked_rows(self, index: Tensor) -> Tensor:
-        models, classes, width = self.head.shape
-        of_model = index.view(models, -1, 1)
-        if classes <= of_model.shape[1]:
-            table = self.features[:, None, None] * pairwise_distance(self.head, self.head)  # (M, N, N)
-            return table.gather(1, of_model.expand(-1, -1, classes)).flatten(0, 1)
-        rows = self.head.gather(1, of_model.expand(-1, -1, width))
-        return (self.features[:, None, None] * pairwise_distance(rows, self.head)).flatten(0, 1)
-
-    def singles(self, samples: int = 1) -> Tensor:
+    def singles(self) -> Tensor:
         """K_i = features * ||w_i||, the bound of a single logit: (1 or B, N)."""
-        length: Tensor = torch.linalg.vector_norm(self.head, dim=-1)  # (…, N)
-        constants = self.features.reshape(-1, 1) * length
-        return constants.repeat_interleave(samples // len(self.head), 0) if self.head.ndim == 3 else constants
+        length: Tensor = torch.linalg.vector_norm(self.head, dim=1)  # (N,)
+        return self.features.reshape(-1, 1) * length
 
     def max(self) -> Tensor:
-        """K_f, the largest K_ij: a scalar, or (M,)."""
-        if self.head.ndim == 3:
-            return self.features * pairwise_distance(self.head, self.head).flatten(1).max(1).values
+        """K_f, the largest K_ij: a scalar."""
         starts = range(0, self.head.shape[0], _CHUNK)
         largest = [pairwise_distance(self.head[i : i + _CHUNK], self.head).amax() for i in starts]
-        return self.features.amax() * torch.stack(largest).amax()
+        return self.features.amax() * reduce(torch.maximum, largest)
 
     def near(self, labels: Tensor, pair: Tensor) -> PairLip:
         """Keep four classes: the two farthest apart of which one is a label, and one more pair (2,)."""

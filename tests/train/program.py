@@ -74,7 +74,7 @@ def main(output: str, devices: str, *options: str) -> None:
     advance, trainings = Single.advance, []
 
     def advance_or_stop(steps: Single) -> None:
-        trainings[:] = steps.trainings
+        trainings[:] = [steps.training]
         if fabric.global_rank == int(chosen.get("die", -1)):
             raise TypeError("died")
         advance(steps)

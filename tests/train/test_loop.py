@@ -59,8 +59,7 @@ def after_each_step(patch: pytest.MonkeyPatch, action: Callable[[Training], obje
 
         def advance(self, original=steps.advance) -> None:
             original(self)
-            for training in self.trainings:
-                action(training)
+            action(self.training)
 
         patch.setattr(steps, "advance", advance)
 

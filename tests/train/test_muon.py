@@ -23,7 +23,7 @@ from lipcert.train import fit
 from lipcert.train.muon import _POLES, _SCALE, Muon, is_matrix, orthogonalised
 from lipcert.train.optimizers import muon, optimizer_for
 from lipcert.train.schedules import OneCycle
-from lipcert.train.stacked.stack import check_stack
+from lipcert.train.stacked.checks import check_stack
 from lipcert.train.state import Training
 from tests.train.test_loop import after_each_step, plan, start, weights
 

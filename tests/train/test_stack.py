@@ -374,3 +374,35 @@ def test_every_loss_can_be_stacked(name: str, tmp_path: Path) -> None:
         return [plan(i, LOSSES.example(name), schedules=RATE) for i in range(2)] + [plan(2, AOL())]
 
     assert same(alone(tmp_path / "alone", plans()), together(tmp_path / "together", plans()))
+
+
+@dataclass(frozen=True)
+class Asking(Loss):
+    """A loss that asks for values, which vmap cannot give, and mixes the samples of a batch."""
+
+    weight: float = 2.0
+
+    def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
+        values = F.cross_entropy(logits, labels, reduction="none")
+        return self.weight * values if float(values.detach().max()) > 0.5 else values / values.mean()
+
+
+def test_a_loss_that_vmap_does_not_understand_is_computed_model_by_model(tmp_path: Path) -> None:
+    def plans() -> list[Plan]:
+        return [plan(i, loss, schedules=RATE) for i, loss in enumerate([Asking(2.0), AOL(), Asking(3.0)])]
+
+    assert same(alone(tmp_path / "alone", plans()), together(tmp_path / "together", plans()))
+
+
+def test_labels_beyond_the_logits_are_named(tmp_path: Path) -> None:
+    three = Dataset(points().x, torch.arange(50) % 3, ("a", "b", "c"))
+    with pytest.raises(InputError, match=r"labels: expected 0\.\.1, got 2"):
+        together(tmp_path, [plan(i, GloRo(eps=0.1), train=three, val=three) for i in range(2)])
+
+
+def test_losses_of_one_kind_with_and_without_an_offset_stay_apart(tmp_path: Path) -> None:
+    def plans() -> list[Plan]:
+        losses = [CLL(eps=0.1, slack=0.1), CLL(eps=0.1, slack=0.1, offset=0.2), CLL(eps=0.2, slack=0.1)]
+        return [plan(i, loss) for i, loss in enumerate(losses)]
+
+    assert same(alone(tmp_path / "alone", plans()), together(tmp_path / "together", plans()))

@@ -1,26 +1,19 @@
-"""What lipcert must know of a module type to bound it: the `Rule`, and the table of all rules.
-
-A rule answers four questions about one module on inputs of a known shape:
-
-- `estimate`: its Lipschitz constant for training, differentiable, possibly a little low;
-- `upper`: its Lipschitz constant, proved;
-- `join`: how the constants of several inputs combine (one input: they just pass);
-- `roundoff`: how far its float64 output may lie from the exact output at the same input (and `roundoff_gain`:
-  how fast that grows with the input, which float32 certificates need and float64 ones are faster with).
-"""
+"""What lipcert must know of a module type to bound it: the `Rule`, and the table of all rules."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from lipcert.bounds.provers.rounding import TINY32, TINY_ROOT
+from lipcert.bounds.provers.rounding import TINY_ROOT
+from lipcert.bounds.rule_options import Joining, PowerIteration, Rounding, Shaping
 from lipcert.errors import UnknownBoundError
 from lipcert.types import Shape
 
@@ -36,60 +29,20 @@ class Proof:
     prover: str
 
 
-class Rule(Generic[M]):
-    """How one module type stretches distances. Shapes are without the batch dimension."""
+class Rule(Rounding[M], Joining, PowerIteration[M], Shaping[M], ABC):
+    """How one module type stretches distances. Shapes are without the batch dimension.
 
-    # The estimate keeps a vector of the input shape for maps that need one.
-    has_vector = False
-    # Training takes the constant that the layer is built to have.
-    built = False
+    Every rule must say the two constants below. What it may say besides, and what holds if it does not, is in
+    `lipcert.bounds.rule_options`: a rule for rounded certificates also has `roundoff` and `roundoff_gain`.
+    """
 
+    @abstractmethod
     def upper(self, module: M, shape: Shape, effort: str) -> Proof:
         """The Lipschitz constant, proved."""
-        raise NotImplementedError
 
+    @abstractmethod
     def estimate(self, module: M, vector: Tensor | None) -> Tensor | float:
-        """The Lipschitz constant for training; carries the gradient to the weights."""
-        raise NotImplementedError
-
-    def iterate(self, module: M, vector: Tensor, times: int) -> Tensor:
-        """A better `vector`, by as many products with WᵀW; only for rules with `has_vector`."""
-        raise NotImplementedError
-
-    def roundoff(self, module: M, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """Bound of ‖computed − exact output‖₂ a sample, both at the computed inputs: (B,)."""
-        raise NotImplementedError
-
-    def roundoff_gain(self, module: M) -> float:
-        """A Lipschitz constant of `roundoff`/u in the inputs: how fast roundings grow with them."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how its float32 roundings grow")
-
-    def output_shape(self, module: M, shape: Shape) -> Shape | None:
-        """Return the shape of one output as the rule sees the layer; None where it does not need to know."""
-        return None
-
-    def products(self, module: M) -> int:
-        """How many products are summed in one output, from above."""
-        return 8
-
-    def float32_underflow(self, module: M) -> float:
-        """Return what one output may lose in float32 to underflow."""
-        return (self.products(module) + 2) * TINY32
-
-    def join_upper(self, constants: Sequence[float]) -> float:
-        """Proved constant of all inputs together."""
-        (constant,) = constants
-        return constant
-
-    def join_estimate(self, constants: Sequence[Tensor]) -> Tensor:
-        """Estimated constant of all inputs together."""
-        (constant,) = constants
-        return constant
-
-    def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
-        """Distance of the computed inputs from the exact ones, all together: (B,)."""
-        (error,) = errors
-        return error
+        """The Lipschitz constant for training, perhaps a little low; carries the gradient to the weights."""
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ gradient, σ does.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.contract import Rule
+from lipcert.bounds.rule_options import PowerIteration
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -21,18 +23,18 @@ M = TypeVar("M", bound=nn.Module)
 _KRYLOV = 8
 
 
-class LinearMap(Rule[M], Generic[M]):
-    """An affine layer, given as its linear part and the exact adjoint of that part."""
+class LinearPart(PowerIteration[M], ABC):
+    """The linear part W of an affine layer, given with its exact adjoint."""
 
     has_vector = True
 
+    @abstractmethod
     def apply(self, module: M, v: Tensor) -> Tensor:
         """W v on a batch, without the bias."""
-        raise NotImplementedError
 
+    @abstractmethod
     def adjoint(self, module: M, u: Tensor, shape: torch.Size) -> Tensor:
         """Wᵀ u on a batch; `shape` is that of one input."""
-        raise NotImplementedError
 
     def estimate(self, module: M, vector: Tensor | None) -> Tensor:
         """‖W v‖ for the unit vector v."""
@@ -69,6 +71,10 @@ class LinearMap(Rule[M], Generic[M]):
             image = self.adjoint(module, self.apply(module, vector[None]), vector.shape)[0]
             vector = unit(image, otherwise=vector)
         return vector
+
+
+class LinearMap(LinearPart[M], Rule[M], Generic[M]):
+    """The rule of an affine layer: its linear part estimates the constant, `upper` proves it."""
 
 
 def _factor(rest: Tensor, product: Tensor) -> Tensor:

@@ -32,6 +32,7 @@ def hold_out(y: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
     """
     if not 0 < share < 1:
         raise InputError(f"val: expected a share between 0 and 1, got {share}")
+    # scikit-learn's stratified splits draw otherwise: published runs and their certificates keep these.
     generator = np.random.default_rng(seed)
     held = torch.zeros(len(y), dtype=torch.bool)
     for label in np.unique(y.numpy()).tolist():

@@ -24,7 +24,7 @@ from lipcert.report.moons_figure import Picture, PictureNumbers, draw_outputs, d
 from lipcert.runs import Run
 from lipcert.tables.kinds import CONSTANT, percent
 from lipcert.train import Hardware
-from lipcert.train.stacked.stack import Stack
+from lipcert.train.loop import steps_of
 from lipcert.train.state import Training
 
 # The losses offered, and the recipe whose training is shortened.
@@ -92,7 +92,7 @@ def train(wish: Wish, wanted: Callable[[], bool] = lambda: True) -> Iterator[Fra
     plan, _ = build(wish.recipe(), _SPLITS)
     # A run directory that is nowhere: nothing is kept.
     training = Training(plan, Run(os.devnull), _fabric())
-    steps = Stack([training])
+    steps = steps_of(training)
     yield _frame(wish, training, 0.0)
     start = last = time.perf_counter()
     pause = 0.0
@@ -102,7 +102,7 @@ def train(wish: Wish, wanted: Callable[[], bool] = lambda: True) -> Iterator[Fra
         steps.advance()
         now = time.perf_counter()
         if now - last > max(_EVERY, pause):  # drawing never takes longer than training
-            steps.before_saving()
+            steps.hand_out()
             yield _frame(wish, training, now - start)
             last = time.perf_counter()
             pause = last - now

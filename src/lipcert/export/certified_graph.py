@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lipcert.bounds.contract import Rule
+from lipcert.bounds.contract import Proof, Rule
 from lipcert.bounds.evaluation import DOUBLE, SINGLE, evaluate
 from lipcert.bounds.growth import growths
 from lipcert.bounds.tracing.program import Program, Step
@@ -27,6 +27,7 @@ from lipcert.certificates.certifier import Certifier
 from lipcert.certificates.head import Head
 from lipcert.certificates.radius import rival_radii
 from lipcert.nn.bases.derived import Derived
+from lipcert.types import Shape
 
 
 class _Settled(Rule[Any]):
@@ -36,6 +37,12 @@ class _Settled(Rule[Any]):
         self._rule = rule
         self._gain = rule.roundoff_gain(module)
         self._underflow = rule.float32_underflow(module)
+
+    def upper(self, module: nn.Module, shape: Shape, effort: str) -> Proof:
+        return self._rule.upper(module, shape, effort)
+
+    def estimate(self, module: nn.Module, vector: Tensor | None) -> Tensor | float:
+        return self._rule.estimate(module, vector)
 
     def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         return self._rule.roundoff(module, inputs, output)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lipcert.losses.aol import offset_cross_entropy
-from lipcert.losses.base import LOSSES, Loss, Number, a_sample, check_number
+from lipcert.losses.base import LOSSES, Loss, Number, check_number
 from lipcert.losses.emma import emma_logits
 from lipcert.types import PairLip
 
@@ -28,11 +28,11 @@ def logit_annealing(
         tensor([0.3466])
     """
     values = offset_cross_entropy(logits, labels, offset, temperature)  # −T log q
-    doubt = -torch.expm1(-values / a_sample(temperature))  # 1 − q
+    doubt = -torch.expm1(-values / temperature)  # 1 − q
     # The derivative of a power below 1 has a pole at 0. Torch rounds powers differently at the end of a
-    # vector, so a stack would not be its parts; exponential and logarithm are the same everywhere.
+    # vector; with exponential and logarithm a value does not depend on the sample's place in the batch.
     size = doubt.clamp_min(torch.finfo(logits.dtype).tiny).log()
-    return values * torch.exp(a_sample(power) * size)
+    return values * torch.exp(power * size)
 
 
 @LOSSES.register("logit-annealing")
@@ -45,7 +45,6 @@ class LogitAnnealing(Loss):
     power: Number = 5.0
 
     uses_constants = False
-    stacks = True
 
     def __post_init__(self) -> None:
         check_number("offset", self.offset, above=0, or_equal=True)
@@ -70,8 +69,6 @@ class EMMAAnnealing(Loss):
     offset: Number = 2.0
     temperature: Number = 0.75
     power: Number = 5.0
-
-    stacks = True
 
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)

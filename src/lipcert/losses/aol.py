@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lipcert.losses.base import LOSSES, Loss, Number, a_sample, check_number, off_label
+from lipcert.losses.base import LOSSES, Loss, Number, check_number, off_label
 from lipcert.losses.softmax import cross_entropy
 from lipcert.types import PairLip
 
@@ -23,7 +23,7 @@ def offset_cross_entropy(logits: Tensor, labels: Tensor, offset: Number, tempera
         tensor([0.1733])
     """
     lowered = torch.where(off_label(logits, labels), logits, logits - offset)
-    return a_sample(temperature) * cross_entropy(lowered / temperature, labels)
+    return temperature * cross_entropy(lowered / temperature, labels)
 
 
 @LOSSES.register("aol")
@@ -35,7 +35,6 @@ class AOL(Loss):
     temperature: Number = 0.25
 
     uses_constants = False
-    stacks = True
 
     def __post_init__(self) -> None:
         check_number("offset", self.offset, above=0)

@@ -14,7 +14,7 @@ from lipcert.registry import Registry
 from lipcert.transforms import is_transformed
 from lipcert.types import PairLip
 
-# A hyper-parameter: a float, a 0-dim tensor (for vmap), or a column (B, 1) with one a sample (for stacks).
+# A hyper-parameter: a float, or a 0-dim tensor.
 Number = float | Tensor
 
 
@@ -28,8 +28,6 @@ class Loss(ABC):
 
     uses_constants: ClassVar[bool] = True  # if not, a training does not follow them from step to step
     shift_invariant: ClassVar[bool] = True  # whether only differences of logits count
-    stacks: ClassVar[bool] = False  # whether its numbers may be columns, one a sample
-    derived: ClassVar[tuple[str, ...]] = ()  # cached properties made of the numbers alone
 
     def __call__(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """Check the arguments, then the value of every sample: (B,)."""
@@ -62,11 +60,11 @@ def check(logits: Tensor, labels: Tensor, lip: PairLip) -> None:
         )
     if labels.dtype != torch.int64:
         raise InputError(f"labels: expected int64 class numbers, got {labels.dtype}")
-    if lip.head.ndim not in (2, 3) or lip.head.shape[-2] != logits.shape[1]:
+    if lip.head.ndim != 2 or lip.head.shape[0] != logits.shape[1]:
         raise InputError(
             f"lip: expected {logits.shape[1]} head rows, one a class, got shape {tuple(lip.head.shape)}"
         )
-    if tuple(lip.features.shape) not in ((), tuple(logits.shape[:1]), tuple(lip.head.shape[:-2])):
+    if tuple(lip.features.shape) not in ((), tuple(logits.shape[:1])):
         raise InputError(
             f"lip: expected one feature constant, or one a sample, got shape {tuple(lip.features.shape)}"
         )
@@ -92,11 +90,6 @@ def finite(logits: Tensor) -> Tensor:
     """Clamp to where softmax and its gradient are finite: differences must not overflow."""
     limit = torch.finfo(logits.dtype).max / 8
     return logits.clamp(-limit, limit)
-
-
-def a_sample(number: Number) -> Number:
-    """A number that meets one value a sample: a column as (B,)."""
-    return number[:, 0] if isinstance(number, Tensor) and number.ndim == 2 else number
 
 
 def off_label(logits: Tensor, labels: Tensor) -> Tensor:

@@ -78,7 +78,7 @@ def calibrated_logits(
         >>> z.softmax(1)
         tensor([[0.5000, 0.5000]])
     """
-    z = _against_label(
+    z = logits_against_label(
         logits, labels, lip, width=scale * beta, margin=_margin(offset / scale, sides), normaliser=normaliser
     )
     return z - offset / scale if sides == "two" else z
@@ -89,7 +89,7 @@ def _margin(away: Number, sides: Sides) -> Number:
     return 2 * away if sides == "two" else away
 
 
-def _against_label(
+def logits_against_label(
     logits: Tensor, labels: Tensor, lip: PairLip, *, width: Number, margin: Number, normaliser: Normaliser
 ) -> Tensor:
     """The calibrated logits less that of the label: a common shift is nothing to a softmax."""
@@ -97,7 +97,7 @@ def _against_label(
     if normaliser == "pair":
         distance = _quotient(logits - logits.gather(1, labels[:, None]), lip.rows(labels), width)
     else:
-        distance = _quotient(logits, lip.singles(len(logits)), width)
+        distance = _quotient(logits, lip.singles(), width)
         distance = distance - distance.gather(1, labels[:, None])
     # The label's own quotient is 0/0, and its gradient that over 0: left out by index.
     return torch.where(rival, distance + margin, 0.0)
@@ -131,9 +131,6 @@ class CLL(Loss):
     beta: Number = 1.0
     detach_constant: bool = True
     normaliser: Normaliser = "pair"
-
-    stacks = True
-    derived = ("width", "margin")
 
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)
@@ -175,7 +172,7 @@ class CLL(Loss):
         """(B,)."""
         if self.detach_constant:
             lip = lip.detach()
-        z = _against_label(
+        z = logits_against_label(
             logits, labels, lip, width=self.width, margin=self.margin, normaliser=self.normaliser
         )
         return cross_entropy(z, labels)

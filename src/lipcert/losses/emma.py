@@ -48,8 +48,6 @@ class EMMA(Loss):
 
     eps: Number
 
-    stacks = True
-
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)
 

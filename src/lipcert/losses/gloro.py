@@ -42,8 +42,6 @@ class GloRo(Loss):
     eps: Number
     temperature: Number = 1.0
 
-    stacks = True
-
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)
         check_number("temperature", self.temperature, above=0)

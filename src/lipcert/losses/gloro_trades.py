@@ -12,7 +12,7 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor
 
-from lipcert.losses.base import LOSSES, Loss, Number, a_sample, check_number
+from lipcert.losses.base import LOSSES, Loss, Number, check_number
 from lipcert.losses.gloro import gloro_logits
 from lipcert.losses.softmax import cross_entropy
 from lipcert.types import PairLip
@@ -32,8 +32,6 @@ class GloRoTrades(Loss):
     mu: Number = 1.0
     form: Literal["original", "added"] = "original"
 
-    stacks = True
-
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)
         check_number("mu", self.mu, above=0)
@@ -41,7 +39,7 @@ class GloRoTrades(Loss):
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""
         bottom = gloro_logits(logits, lip, self.eps)[:, -1]
-        # softplus(x), which torch rounds differently at the end of a vector: a stack would not be its parts.
+        # softplus(x), which torch itself rounds differently at the end of a vector.
         regulariser = -F.logsigmoid(logits.logsumexp(dim=1) - bottom)
         weight = self.mu if self.form == "original" else 1 + self.mu
-        return cross_entropy(logits, labels) + a_sample(weight) * regulariser
+        return cross_entropy(logits, labels) + weight * regulariser

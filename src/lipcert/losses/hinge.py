@@ -34,7 +34,6 @@ class MultiMargin(Loss):
     margin: Number = 0.7
 
     uses_constants = False
-    stacks = True
 
     def __post_init__(self) -> None:
         check_number("margin", self.margin, above=0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lipcert.losses.base import LOSSES, Loss, Number, a_sample, check_number, off_label
+from lipcert.losses.base import LOSSES, Loss, Number, check_number, off_label
 from lipcert.types import PairLip
 
 
@@ -69,6 +69,6 @@ class HKR(Loss):
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""
         most = torch.finfo(logits.dtype).max ** 0.75  # or sums over classes and samples overflow
-        logits, alpha = logits.clamp(-most, most), a_sample(self.alpha)
+        logits = logits.clamp(-most, most)
         hinge = hinge_against_rest(logits, labels, self.margin)
-        return alpha * hinge - (1 - alpha) * transport(logits, labels)
+        return self.alpha * hinge - (1 - self.alpha) * transport(logits, labels)

@@ -37,8 +37,6 @@ class LMT(Loss):
 
     eps: Number
 
-    stacks = True
-
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lipcert.losses.base import LOSSES, Loss, Number, a_sample, check_number, off_label
+from lipcert.losses.base import LOSSES, Loss, Number, check_number, off_label
 from lipcert.losses.softmax import cross_entropy
 from lipcert.types import PairLip
 
@@ -44,12 +44,10 @@ class CertificateRegularisation(Loss):
 
     gamma: Number
 
-    stacks = True
-
     def __post_init__(self) -> None:
         check_number("gamma", self.gamma, above=0, or_equal=True)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""
         reward = label_radius(logits, labels, lip).clamp_min(0.0)
-        return cross_entropy(logits, labels) - a_sample(self.gamma) * reward
+        return cross_entropy(logits, labels) - self.gamma * reward

@@ -19,7 +19,7 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
         >>> cross_entropy(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
         tensor([0.6931])
     """
-    return F.cross_entropy(finite(logits), labels, reduction="none")
+    return -F.log_softmax(finite(logits), dim=1).gather(1, labels[:, None])[:, 0]
 
 
 @LOSSES.register("cross-entropy")
@@ -28,7 +28,6 @@ class CrossEntropy(Loss):
     """Plain cross-entropy; it ignores the constants."""
 
     uses_constants = False
-    stacks = True
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """(B,)."""

@@ -44,7 +44,9 @@ def c4f3(
         2466858
     """
     convolutions = [(32, 3, 1, 1), (32, 4, 2, 1), (64, 3, 1, 1), (64, 4, 2, 1)]
-    return _network(convolutions, [512, 512], num_classes, input_shape, width, normalise, gain, activation)
+    return convolutional_network(
+        convolutions, [512, 512], num_classes, input_shape, width, normalise, gain, activation
+    )
 
 
 @MODELS.register(
@@ -66,7 +68,7 @@ def c6f2(
         2250378
     """
     stages = [[(c, 3, 1, 1), (c, 3, 1, 1), (c, 4, 2, 1)] for c in (32, 64)]
-    return _network(
+    return convolutional_network(
         [*stages[0], *stages[1]], [512], num_classes, input_shape, width, normalise, gain, activation
     )
 
@@ -88,10 +90,12 @@ def c8f2(
     """
     stages = [[(c, 3, 1, 1), (c, 3, 1, 1), (c, 4, 2, 0)] for c in (64, 128)]
     convolutions = [*stages[0], *stages[1], (256, 3, 1, 1), (256, 4, 2, 0)]
-    return _network(convolutions, [256], num_classes, input_shape, width, normalise, gain, activation)
+    return convolutional_network(
+        convolutions, [256], num_classes, input_shape, width, normalise, gain, activation
+    )
 
 
-def _network(
+def convolutional_network(
     convolutions: Sequence[Convolution],
     dense: Sequence[int],
     num_classes: int,
@@ -101,6 +105,7 @@ def _network(
     gain: float,
     activation: str,
 ) -> nn.Sequential:
+    """Convolutions, dense layers of these sizes and a head, with an activation after each but the last."""
     if activation not in ACTIVATIONS:
         raise InputError(f"activation: expected one of {', '.join(ACTIVATIONS)}, got {activation!r}")
     between = ACTIVATIONS[activation]

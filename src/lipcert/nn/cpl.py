@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lipcert.bounds import LinearMap, Proof, rule
-from lipcert.bounds.krylov import first_vector
+from lipcert.bounds import Proof, rule
+from lipcert.bounds.krylov import LinearPart, first_vector
 from lipcert.bounds.provers.convolution_norm import any_size_upper
 from lipcert.bounds.provers.proof_cache import remembered
 from lipcert.bounds.rules.linear import dense_upper
@@ -102,7 +102,7 @@ def _steps(weight: Tensor, norm: Tensor) -> Tensor:
     return step.expand(weight.shape[0])
 
 
-class _Dense(LinearMap[CPLLinear]):
+class _Dense(LinearPart[CPLLinear]):
     """Wᵀ, for the vector lies on the side of the inner units."""
 
     def apply(self, module: CPLLinear, v: Tensor) -> Tensor:
@@ -114,7 +114,7 @@ class _Dense(LinearMap[CPLLinear]):
         return module.into(u, module.weight, None)
 
 
-class _Circular(LinearMap[CPLConv2d]):
+class _Circular(LinearPart[CPLConv2d]):
     """The same for a convolution on an image that wraps around: no border makes its norm smaller."""
 
     def apply(self, module: CPLConv2d, v: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ _dense, _circular = _Dense(), _Circular()
 
 
 @torch.no_grad()
-def _first(side: LinearMap[Any], module: Any, shape: tuple[int, ...]) -> Tensor:
+def _first(side: LinearPart[Any], module: Any, shape: tuple[int, ...]) -> Tensor:
     return side.iterate(module, first_vector(shape, 0, like=module.weight), _FIRST_PRODUCTS)
 
 

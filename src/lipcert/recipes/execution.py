@@ -27,7 +27,7 @@ from lipcert.recipes.tightness import measure
 from lipcert.runs import Run
 from lipcert.train import Hardware, Plan, fit, fit_stack
 from lipcert.train.hardware import is_first_process, shard_of, started
-from lipcert.train.stacked.stack import check_stack
+from lipcert.train.stacked.checks import check_stack
 
 Certified = dict[Split, tuple[Dataset, Certificate]]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from lipcert.bounds import Bounded
 
@@ -15,6 +16,7 @@ class Average:
     """Follows the weights of a model: a ← d·a + (1 − d)·w after every step.
 
     Early on the average would be mostly the first weights, so d grows to its value: (1 + t)/(10 + t) at most.
+    Torch's `AveragedModel` keeps a second model, and its d cannot grow; its formula is used.
     """
 
     def __init__(self, bounded: Bounded, decay: float) -> None:
@@ -25,7 +27,8 @@ class Average:
     def update(self, step: int) -> None:
         """After the optimiser's step number `step`, from 0."""
         decay = min(self._decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(self.weights, list(self._bounded.parameters()), 1 - decay)
+        average = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+        average(self.weights, list(self._bounded.parameters()), step)
 
     @torch.no_grad()
     def deliver(self) -> None:

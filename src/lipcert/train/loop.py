@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from typing import Protocol
 
 import torch
 from lightning_fabric import Fabric
 
-from lipcert.errors import InterruptedRunError, TrainingError
+from lipcert.errors import InterruptedRunError
 from lipcert.runs import Run
 from lipcert.train.hardware import Hardware
 from lipcert.train.interrupt import Interrupt
 from lipcert.train.monitor import Monitor
 from lipcert.train.plan import Plan
-from lipcert.train.stacked.stack import Stack, check_stack, is_stackable
+from lipcert.train.stacked.checks import is_stackable
+from lipcert.train.stacked.stack import Stack
 from lipcert.train.state import Training
 from lipcert.train.step import Single
 
@@ -25,131 +27,80 @@ _ASK_EVERY = 20
 
 def fit(plan: Plan, run: Run, fabric: Fabric | None = None, bar: bool = True) -> float:
     """Train `plan.model` in place, from the run's last checkpoint if it has one; seconds spent in all."""
-    fabric = fabric or Hardware(accelerator="cpu").launch()
-    training = Training(plan, run, fabric)
-    with _monitors([training], bar) as monitors, Interrupt() as interrupt:
-        steps = Stack([training]) if is_stackable(training) else Single(training)
-        for failure in _Loop(steps, monitors, interrupt).until(plan.total_steps).values():
-            raise failure
-    return _deliver(training)
+    training = Training(plan, run, fabric or Hardware(accelerator="cpu").launch())
+    with monitored(training, bar), Interrupt() as interrupt:
+        steps = steps_of(training)
+        advance_to(plan.total_steps, steps, interrupt)
+        steps.close()
+    return training.deliver()
 
 
-def fit_stack(
-    plans: Sequence[Plan],
-    runs: Sequence[Run],
-    fabric: Fabric | None = None,
-    conclude: Callable[[int, float], None] = lambda index, seconds: None,
-) -> list[float]:
-    """Train several models of one architecture in one go, each as `fit` would; seconds spent on each.
+class Steps(Protocol):
+    """Makes the steps of a training, and does with it what comes between them."""
 
-    `conclude(index, seconds)` is called for each that is finished, before the failure of another is raised.
-    """
-    check_stack(plans)
-    fabric = fabric or Hardware(accelerator="cpu").launch()
-    trainings = [Training(plan, run, fabric) for plan, run in zip(plans, runs, strict=True)]
-    failures: dict[Training, TrainingError] = {}
-    with _monitors(trainings) as monitors, Interrupt() as interrupt:
-        while left := [t for t in trainings if t.step < t.plan.total_steps and t not in failures]:
-            # Killed between two checkpoints they have not come equally far: the last catch up first.
-            step = min(t.step for t in left)
-            behind = [t for t in left if t.step == step]
-            until = min((t.step for t in left if t.step > step), default=behind[0].plan.total_steps)
-            failures |= _Loop(Stack(behind), monitors, interrupt).until(until)
-    for index, training in enumerate(trainings):
-        if training not in failures:
-            conclude(index, _deliver(training))
-    for failure in failures.values():
-        raise failure
-    return [training.seconds for training in trainings]
+    training: Training
+
+    def advance(self) -> None:
+        """Make one optimiser step."""
+
+    def end_epoch(self, seconds: float) -> None:
+        """Note the epoch that has just ended, and the seconds since the last note."""
+
+    def save(self, seconds: float) -> None:
+        """Save the state in the middle of an epoch, and note the seconds since the last note."""
+
+    def hand_out(self) -> None:
+        """Give the training what the steps keep for it."""
+
+    def close(self) -> None:
+        """Give it back for good."""
 
 
-Monitors = dict[Training, Monitor]
+def steps_of(training: Training) -> Steps:
+    """Return the steps of a training; the quick ones of stacks where they can be had."""
+    return Stack([training]) if is_stackable(training) else Single(training)
 
 
-class _Loop:
-    """Steps, and what comes between them."""
-
-    def __init__(self, steps: Single | Stack, monitors: Monitors, interrupt: Interrupt) -> None:
-        self._steps, self._monitors, self._interrupt = steps, monitors, interrupt
-        self._first = steps.trainings[0]
-        self._clock = time.perf_counter()
-
-    def until(self, last: int) -> dict[Training, TrainingError]:
-        """Go on up to this step, or to the end of an epoch in which a training failed."""
-        failures: dict[Training, TrainingError] = {}
-        while self._first.step < last and not failures:
-            self._steps.advance()
-            if self._first.step % self._first.plan.steps_per_epoch == 0:
-                failures = self._end_epoch()
-            if self._asked_to_stop():
-                self._stop()
-        self._steps.close()
-        return failures
-
-    def _end_epoch(self) -> dict[Training, TrainingError]:
-        self._tick()
-        sums = self._steps.epochs()
-        if any(t.validates or t.saves for t in self._steps.trainings):
-            self._steps.before_saving()
-        failures = {}
-        for training, epoch in zip(self._steps.trainings, sums, strict=True):
-            try:
-                metrics = training.finish_epoch(epoch)
-                if training in self._monitors:
-                    self._monitors[training].epoch(metrics)
-                if training.saves:
-                    training.save()
-            except TrainingError as error:
-                failures[training] = error
-        if any(t.validates for t in self._steps.trainings):
-            self._steps.after_validation()
-        return failures
-
-    def _tick(self) -> None:
-        """The trainings of a stack share its time."""
-        now = time.perf_counter()
-        for training in self._steps.trainings:
-            training.seconds += (now - self._clock) / len(self._steps.trainings)
-        self._clock = now
-
-    def _asked_to_stop(self) -> bool:
-        """All processes stop after the same step."""
-        it = self._first
-        if it.shard.count == 1:
-            return self._interrupt.requested
-        if it.step % _ASK_EVERY and it.step % it.plan.steps_per_epoch:
-            return False
-        requested = torch.tensor(float(self._interrupt.requested), device=it.fabric.device)
-        return bool(it.shard.total(requested))
-
-    def _stop(self) -> None:
-        self._tick()
-        self._steps.before_saving()
-        failure = None
-        for training in self._steps.trainings:
-            try:
-                training.check_finite(training.shard.total(training.losses).tolist())
-                training.save()
-            except TrainingError as error:
-                failure = error
-        raise failure or InterruptedRunError(
-            f"{self._first.run.path}: interrupted after step {self._first.step}; the state is saved, "
-            "--resume continues"
-        )
-
-
-def _deliver(training: Training) -> float:
-    if training.average is not None:
-        training.average.deliver()
-    return training.seconds
+def advance_to(last: int, steps: Steps, interrupt: Interrupt) -> None:
+    """Make steps up to the last one, or until an interruption; then the state is saved."""
+    it, clock = steps.training, _Clock()
+    while it.step < last:
+        steps.advance()
+        if it.step % it.plan.steps_per_epoch == 0:
+            steps.end_epoch(clock.lap())
+        if _asked_to_stop(it, interrupt):
+            steps.save(clock.lap())
+            raise InterruptedRunError(
+                f"{it.run.path}: interrupted after step {it.step}; the state is saved, --resume continues"
+            )
 
 
 @contextlib.contextmanager
-def _monitors(trainings: Sequence[Training], bar: bool = True) -> Iterator[Monitors]:
-    """Only the first process tells the world; one bar stands for all of a stack."""
-    with contextlib.ExitStack() as stack:
-        yield {
-            t: stack.enter_context(Monitor(t.run, t.plan.epochs, t.step, bar=bar and t is trainings[0]))
-            for t in trainings
-            if t.fabric.is_global_zero
-        }
+def monitored(training: Training, bar: bool = True) -> Iterator[None]:
+    """Write the metrics of a training as it goes; of several processes the first does."""
+    if not training.fabric.is_global_zero:
+        yield
+        return
+    with Monitor(training.run, training.plan.epochs, training.step, bar) as training.monitor:
+        yield
+
+
+class _Clock:
+    """Seconds since the last lap."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+
+    def lap(self) -> float:
+        start, self._start = self._start, time.perf_counter()
+        return self._start - start
+
+
+def _asked_to_stop(it: Training, interrupt: Interrupt) -> bool:
+    """All processes stop after the same step."""
+    if it.shard.count == 1:
+        return interrupt.requested
+    if it.step % _ASK_EVERY and it.step % it.plan.steps_per_epoch:
+        return False
+    requested = torch.tensor(float(interrupt.requested), device=it.fabric.device)
+    return bool(it.shard.total(requested))

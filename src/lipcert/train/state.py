@@ -17,6 +17,7 @@ from lipcert.runs.metrics import Metrics, Validation
 from lipcert.train.averaging import Average
 from lipcert.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from lipcert.train.hardware import shard_of
+from lipcert.train.monitor import Monitor
 from lipcert.train.optimizers import optimizer_for
 from lipcert.train.plan import Plan
 from lipcert.types import PairLip
@@ -44,6 +45,9 @@ class Training:
         self.plan, self.run, self.fabric, self.shard = plan, run, fabric, shard_of(fabric)
         device = fabric.device
         self.bounded = Bounded(plan.model.to(device), plan.train.input_shape, plan.iterations, plan.local)
+        classes = max(self.bounded.classes, 2)
+        if int(plan.train.y.max()) >= classes:
+            raise InputError(f"labels: expected 0..{classes - 1}, got {int(plan.train.y.max())}")
         if plan.channels_last:
             plan.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.dtype = next(plan.model.parameters()).dtype
@@ -59,6 +63,7 @@ class Training:
         self.losses = torch.zeros(plan.steps_per_epoch, dtype=torch.float64, device=device)
         self.correct = torch.zeros((), dtype=torch.int64, device=device)
         self.step, self.seconds = 0, 0.0
+        self.monitor: Monitor | None = None
         if run.checkpoint.exists():
             self._restore(load_checkpoint(run.checkpoint))
 
@@ -66,6 +71,25 @@ class Training:
     def fraction(self) -> float:
         """Return the fraction of the training that is done."""
         return self.step / self.plan.total_steps
+
+    def end_epoch(self, sums: Epoch) -> None:
+        """Note the epoch that has just ended; save the state where it is time to."""
+        metrics = self.finish_epoch(sums)
+        if self.monitor is not None:
+            self.monitor.epoch(metrics)
+        if self.saves:
+            self.save()
+
+    def save_within_epoch(self) -> None:
+        """Save the state of an unfinished epoch, unless it has gone wrong already."""
+        self.check_finite(self.shard.total(self.losses).tolist())
+        self.save()
+
+    def deliver(self) -> float:
+        """Put the averaged weights in place, if there are any; return the seconds spent in all."""
+        if self.average is not None:
+            self.average.deliver()
+        return self.seconds
 
     def finish_epoch(self, sums: Epoch) -> Metrics:
         """The metrics of the epoch that has just ended; the sums start anew."""

@@ -20,7 +20,7 @@ class Single:
     """Makes the steps of one training."""
 
     def __init__(self, training: Training) -> None:
-        self.trainings = [training]
+        self.training = training
         self._it, self._plan, self._fabric = training, training.plan, training.fabric
         bounded = training.bounded
         module = cast(nn.Module, torch.compile(bounded)) if self._plan.compile else bounded
@@ -54,7 +54,7 @@ class Single:
     def _backward(self, piece: Tensor, loss: Loss, batch: Tensor, first: bool) -> None:
         """The gradient of this piece's part of the objective, the penalty with the first one."""
         it = self._it
-        x, labels = self._inputs(piece), it.y[piece.to(it.y.device)]
+        x, labels = self.inputs(piece), it.y[piece.to(it.y.device)]
         turn = self._plan.turn(it.step)
         logits, lip = self._forward(x, first=first, iterate=loss.uses_constants, turn=turn)
         values = loss(logits, labels, lip)
@@ -84,7 +84,8 @@ class Single:
                 self._draws = plan.augmentation.draws(len(plan.train), plan.seed, epoch)
         return self._batches[index]
 
-    def _inputs(self, piece: Tensor) -> Tensor:
+    def inputs(self, piece: Tensor) -> Tensor:
+        """The samples of a piece of the batch as the model takes them, augmented."""
         it, device = self._it, self._fabric.device
         if it.x.dtype != torch.uint8:
             return it.x[piece.to(device)]
@@ -96,21 +97,28 @@ class Single:
         x = x.to(it.dtype)
         return x.to(memory_format=torch.channels_last) if self._plan.channels_last else x
 
+    def end_epoch(self, seconds: float) -> None:
+        """Note the epoch that has just ended, and the seconds since the last note."""
+        self._it.seconds += seconds
+        self._it.end_epoch(self.sums())
+
+    def save(self, seconds: float) -> None:
+        """Save the state in the middle of an epoch, and note the seconds since the last note."""
+        self._it.seconds += seconds
+        self._it.save_within_epoch()
+
     @torch.no_grad()
-    def epochs(self) -> list[Epoch]:
+    def sums(self) -> Epoch:
         """Return what the finished epoch came to."""
         it = self._it
         losses, correct = it.shard.total(it.losses), it.shard.total(it.correct)
         lip = it.bounded.lip() if self._plan.loss.uses_constants else it.converged()
         it.bounded.find_worst_pair()
         k_f = it.bounded.near(lip, it.y[:1]).max()
-        return [Epoch(losses.tolist(), int(correct), float(k_f))]
+        return Epoch(losses.tolist(), int(correct), float(k_f))
 
-    def before_saving(self) -> None:
-        """The training has all that a checkpoint keeps."""
-
-    def after_validation(self) -> None:
-        """The training is what is stepped: nothing to take over."""
+    def hand_out(self) -> None:
+        """Nothing to do: the training is what is stepped."""
 
     def close(self) -> None:
         """Nothing to give back."""

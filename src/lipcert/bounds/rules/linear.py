@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.bounds.contract import Proof, rule, sample_norm
+from lipcert.bounds.gram_iteration import SMALL, improved
 from lipcert.bounds.krylov import LinearMap
-from lipcert.bounds.provers.dense_norms import SMALL, improved
 from lipcert.bounds.provers.factorisation import nu, spectral_norm_upper
 from lipcert.bounds.provers.proof_cache import remembered
 from lipcert.bounds.provers.rounding import SAFETY, gamma

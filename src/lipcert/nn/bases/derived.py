@@ -172,7 +172,6 @@ class Built(Rule[Any]):
     """
 
     has_vector = False
-    built = True
 
     def estimate(self, module: nn.Module, vector: Tensor | None) -> Tensor:
         """1."""

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from lipcert.bounds.bounded import Bounded, binary_as_two, binary_rows
 from lipcert.bounds.contract import Channelwise
-from lipcert.bounds.provers.dense_norms import SMALL, DenseNorms
+from lipcert.bounds.gram_iteration import SMALL
 from lipcert.bounds.tracing.program import Step
+from lipcert.train.stacked.dense_norms import DenseNorms
 from lipcert.types import PairLip
 
 Steps = tuple[Step, ...]  # the same step of every model

@@ -7,35 +7,28 @@ bit: a stack of one is how a single MLP is trained.
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.dropout import _DropoutNd
 
 from lipcert.bounds.following import followers_in, one_step
-from lipcert.errors import InputError
+from lipcert.errors import TrainingError
 from lipcert.losses import Loss
-from lipcert.train.plan import Plan
-from lipcert.train.stacked.losses import kind, stack_losses
-from lipcert.train.stacked.networks import Stacked, is_dense
+from lipcert.train.stacked.losses import kind, understood_by_vmap, values_and_penalties
+from lipcert.train.stacked.networks import Stacked
 from lipcert.train.state import Epoch, Training
 from lipcert.types import PairLip
 
-# What the plans of a stack have in common.
-_COMMON = (
-    "epochs",
-    "batch_size",
-    "accumulate",
-    "clip",
-    "ema",
-    "iterations",
-    "turns",
-    "balanced",
-    "augmentation",
-)
+
+class FailedTrainingsError(TrainingError):
+    """Some trainings of a stack failed, for these reasons; the message is the first one's."""
+
+    def __init__(self, failures: dict[Training, TrainingError]) -> None:
+        super().__init__(str(next(iter(failures.values()))))
+        self.failures = failures
 
 
 class Stack:
@@ -44,9 +37,11 @@ class Stack:
     def __init__(self, trainings: Sequence[Training]) -> None:
         groups = _by_loss(trainings)
         self.trainings = [training for group in groups for training in group]
+        settings = [(t.plan.loss, t.plan.schedules) for t in self.trainings]
+        self._same_loss = [settings.index(setting) for setting in settings]
         ends = list(accumulate(map(len, groups), initial=0))
         self._groups = [slice(*pair) for pair in pairwise(ends)]
-        first = self._first = self.trainings[0]
+        first = self.training = self.trainings[0]
         self._plan, self._device = first.plan, first.fabric.device
         self._models = Stacked([training.bounded for training in self.trainings])
         self._followers = [layer for t in self.trainings for layer in followers_in(t.plan.model)]
@@ -63,10 +58,10 @@ class Stack:
 
     def advance(self) -> None:
         """One optimiser step of every training."""
-        step, plan = self._first.step, self._plan
+        step, plan = self.training.step, self._plan
         (group,) = self._optimizer.param_groups
-        group.update(plan.optimizer_numbers(self._first.start_numbers[0], self._first.fraction))
-        losses = [training.plan.loss_at(training.fraction) for training in self.trainings]
+        group.update(plan.optimizer_numbers(self.training.start_numbers[0], self.training.fraction))
+        losses = self._losses_now()
         batch = self._batch()  # (M, B)
         self._optimizer.zero_grad()
         for i, piece in enumerate(batch.tensor_split(plan.accumulate, dim=1)):
@@ -79,11 +74,16 @@ class Stack:
                 training.average.update(step)
             training.step += 1
 
+    def _losses_now(self) -> list[Loss]:
+        """The loss of every training with its present numbers; equal ones are one object."""
+        made = {i: self.trainings[i].plan.loss_at(self.training.fraction) for i in set(self._same_loss)}
+        return [made[i] for i in self._same_loss]
+
     def _backward(self, piece: Tensor, losses: Sequence[Loss], batch_size: int, first: bool) -> None:
         """The gradients of this piece's part of the objectives, the penalties with the first one."""
         labels = self._y[piece].to(self._device)  # (M, b)
         iterations = self._plan.iterations if first and any(loss.uses_constants for loss in losses) else 0
-        turn = self._plan.turn(self._first.step)
+        turn = self._plan.turn(self.training.step)
         with one_step(self._followers, first):
             logits, lip = self._models(self._inputs(piece), iterations, turn)
         objectives = [
@@ -91,7 +91,7 @@ class Stack:
         ]
         objective = objectives[0] if len(objectives) == 1 else torch.cat(objectives)  # (M,)
         objective.sum().backward()  # type: ignore[no-untyped-call]
-        index = self._first.step % self._plan.steps_per_epoch
+        index = self.training.step % self._plan.steps_per_epoch
         self._losses[:, index] += objective.detach()
         self._correct += (logits.detach().argmax(2) == labels).sum(1)
 
@@ -108,15 +108,7 @@ class Stack:
         """Compute the objectives of the trainings whose losses are of one kind: (m,)."""
         if len(self._groups) > 1:
             logits, labels, lip = logits[group], labels[group], PairLip(lip.features[group], lip.head[group])
-        samples = labels.shape[1]
-        first_loss = losses[group][0]
-        if first_loss.stacks:
-            of_samples, of_models = stack_losses(losses[group], samples, like=lip.features)
-            values = of_samples(logits.flatten(0, 1), labels.flatten(), lip).view(len(labels), samples)
-            penalty = of_models.penalty(lip)
-        else:  # of one model
-            its = PairLip(lip.features[0], lip.head[0])
-            values, penalty = first_loss(logits[0], labels[0], its)[None], first_loss.penalty(its)[None]
+        values, penalty = values_and_penalties(losses[group], logits, labels, lip)
         if self._weights is not None:
             values = values * self._weights[group].gather(1, labels)
         objective = values.sum(1) / batch_size
@@ -124,7 +116,7 @@ class Stack:
 
     def _batch(self) -> Tensor:
         """The samples of this step, (M, B); orders and augmentation of an epoch are drawn once."""
-        epoch, index = divmod(self._first.step, self._plan.steps_per_epoch)
+        epoch, index = divmod(self.training.step, self._plan.steps_per_epoch)
         if epoch != self._epoch_drawn:
             self._epoch_drawn = epoch
             plans = [training.plan for training in self.trainings]
@@ -146,7 +138,7 @@ class Stack:
             of_model = torch.arange(len(piece))[:, None]
             draws = self._draws[of_model, piece - self._offsets].flatten(0, 1)
             x = self._plan.augmentation(images, draws.to(self._device))
-        return x.to(self._first.dtype).view(*piece.shape, *x.shape[1:])
+        return x.to(self.training.dtype).view(*piece.shape, *x.shape[1:])
 
     @torch.no_grad()
     def _clip(self, largest: float) -> None:
@@ -158,10 +150,43 @@ class Stack:
             norm = torch.nn.utils.get_total_norm(gradients)
             torch._foreach_mul_(gradients, (largest / (norm + 1e-6)).clamp_max(1.0))
 
+    def end_epoch(self, seconds: float) -> None:
+        """Note the epoch that has just ended; the trainings share the time. One may fail, not the others."""
+        self._share(seconds)
+        sums = dict(zip(self.trainings, self._sums(), strict=True))
+        if any(training.validates or training.saves for training in self.trainings):
+            self.hand_out()
+        try:
+            self._with_each(lambda training: training.end_epoch(sums[training]))
+        finally:
+            if any(training.validates for training in self.trainings):
+                self._models.take_back()  # vectors that the validation has improved
+
+    def save(self, seconds: float) -> None:
+        """Save the states of all in the middle of an epoch."""
+        self._share(seconds)
+        self.hand_out()
+        self._with_each(Training.save_within_epoch)
+
+    def _share(self, seconds: float) -> None:
+        for training in self.trainings:
+            training.seconds += seconds / len(self.trainings)
+
+    def _with_each(self, action: Callable[[Training], None]) -> None:
+        """Do something with every training, then raise if it failed with one."""
+        failures = {}
+        for training in self.trainings:
+            try:
+                action(training)
+            except TrainingError as error:
+                failures[training] = error
+        if failures:
+            raise FailedTrainingsError(failures)
+
     @torch.no_grad()
-    def epochs(self) -> list[Epoch]:
+    def _sums(self) -> list[Epoch]:
         """Return what the finished epoch came to, training by training."""
-        k_f = self._models.lip().max()
+        k_f = torch.vmap(PairLip.max)(self._models.lip())
         # A loss that does not use the constants has not followed them.
         idle = [i for i, training in enumerate(self.trainings) if not training.plan.loss.uses_constants]
         if idle:
@@ -174,7 +199,7 @@ class Stack:
         self._correct.zero_()
         return [Epoch(*row) for row in rows]
 
-    def before_saving(self) -> None:
+    def hand_out(self) -> None:
         """Hand the trainings what the stack keeps for them."""
         self._models.hand_out()
         for training, losses, correct in zip(self.trainings, self._losses, self._correct, strict=True):
@@ -201,83 +226,30 @@ class Stack:
                         self._optimizer.state[flat][name] = copy.deepcopy(value)
             self._optimizer.state.update({p: state[p] for p in self._models.own(i) if p in state})
 
-    def after_validation(self) -> None:
-        """Which has improved the vectors of the models."""
-        self._models.take_back()
-
     def close(self) -> None:
         """The models own their weights again."""
-        self.before_saving()
+        self.hand_out()
         self._models.release()
-
-
-def check_stack(plans: Sequence[Plan]) -> None:
-    """Raise if these cannot be trained as one."""
-    first = plans[0]
-    if len(plans) > 1 and not _is_elementwise(_optimizer_of(first)):
-        raise InputError("--stack: the optimiser must be Adam, AdamW or SGD, with the same numbers for all")
-    for plan in plans[1:]:
-        if _architecture(plan) != _architecture(first):
-            raise InputError("--stack: the models must be of one architecture and precision")
-        if _optimizer_numbers(plan) != _optimizer_numbers(first):
-            raise InputError(
-                "--stack: the optimiser, its numbers and their schedules must be the same for all"
-            )
-        if (plan.train.classes, plan.train.x.dtype) != (first.train.classes, first.train.x.dtype):
-            raise InputError("--stack: the data of all must have the same classes and type")
-        for name in _COMMON:
-            if getattr(plan, name) != getattr(first, name):
-                raise InputError(
-                    f"--stack: train.{name} must be the same for all, got {_two(name, first, plan)}"
-                )
-        if len(plan.train) != len(first.train) or plan.train.input_shape != first.train.input_shape:
-            raise InputError("--stack: the data of all must have as many samples of the same shape")
-    if any(plan.compile or plan.local is not None for plan in plans):
-        raise InputError("--stack: train.compile and train.local are for single trainings")
-    if len(plans) > 1 and any(isinstance(module, _DropoutNd) for module in first.model.modules()):
-        raise InputError("--stack: models with dropout draw from one generator; train them one by one")
-
-
-def is_stackable(training: Training) -> bool:
-    """Whether a stack of one trains it as well and faster: an MLP, in one process."""
-    plan, fabric = training.plan, training.fabric
-    alone = fabric.world_size == 1 and fabric.strategy.precision.precision == "32-true"
-    plain = not plan.compile and plan.local is None and not plan.channels_last
-    return alone and plain and _is_elementwise(training.optimizer) and is_dense(training.bounded)
-
-
-def _optimizer_of(plan: Plan) -> torch.optim.Optimizer:
-    return plan.optimizer(list(plan.model.parameters()))
-
-
-def _is_elementwise(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether it does the same to every number, in whatever tensors they come."""
-    known = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
-    return type(optimizer) in known and len(optimizer.param_groups) == 1
-
-
-def _optimizer_numbers(plan: Plan) -> list[object]:
-    optimizer = _optimizer_of(plan)
-    groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
-    schedules = {k: repr(v) for k, v in plan.schedules.items() if k.startswith("optimizer.")}
-    return [type(optimizer), groups, schedules]
-
-
-def _architecture(plan: Plan) -> list[object]:
-    return [repr(plan.model), [(p.shape, p.dtype, p.requires_grad) for p in plan.model.parameters()]]
-
-
-def _two(name: str, one: Plan, other: Plan) -> str:
-    return f"{getattr(one, name)!r} and {getattr(other, name)!r}"
 
 
 def _by_loss(trainings: Sequence[Training]) -> list[list[Training]]:
     """Trainings whose losses differ in numbers alone come together; one that does not stack stays alone."""
     groups: dict[Hashable, list[Training]] = {}
     for training in trainings:
-        loss = training.plan.loss
-        groups.setdefault(kind(loss) if loss.stacks else training, []).append(training)
-    return list(groups.values())
+        groups.setdefault(kind(training.plan.loss), []).append(training)
+    return [
+        part for group in groups.values() for part in ([group] if _is_one(group) else [[t] for t in group])
+    ]
+
+
+def _is_one(group: Sequence[Training]) -> bool:
+    """Whether the losses of these trainings can be one call, tried on two samples of each."""
+    if len(group) == 1:
+        return True
+    lips = [training.bounded.lip() for training in group]
+    lip = PairLip(*(torch.stack(part) for part in zip(*lips, strict=True)))
+    logits = lip.head.new_zeros(len(group), 2, lip.head.shape[1])
+    return understood_by_vmap([t.plan.loss_at(t.fraction) for t in group], logits, lip)
 
 
 def _data(trainings: Sequence[Training]) -> tuple[Tensor, Tensor, Tensor]:

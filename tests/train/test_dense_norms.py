@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lipcert.bounds.provers.dense_norms import DenseNorms
+from lipcert.train.stacked.dense_norms import DenseNorms
 
 SHAPES = [(3, 5), (7, 2), (1, 1), (6, 6)]
 

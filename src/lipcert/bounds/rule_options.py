@@ -1,0 +1,70 @@
+"""What a rule may say beyond its two constants, and what holds if it says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from torch import Tensor, nn
+
+from lipcert.bounds.provers.rounding import TINY32
+from lipcert.types import Shape
+
+M = TypeVar("M", bound=nn.Module)
+
+
+class Rounding(Generic[M]):
+    """How far floating point takes a layer from its formula; without it certificates can only ignore that."""
+
+    def roundoff(self, module: M, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """Bound ‖computed − exact output‖₂ per sample in float64, both at the computed inputs: (B,)."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how far float64 rounds")
+
+    def roundoff_gain(self, module: M) -> float:
+        """A Lipschitz constant of `roundoff`/u in the inputs; float32 needs it, float64 is faster with it."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how its float32 roundings grow")
+
+    def products(self, module: M) -> int:
+        """How many products are summed in one output, from above."""
+        return 8
+
+    def float32_underflow(self, module: M) -> float:
+        """Return what one output may lose in float32 to underflow."""
+        return (self.products(module) + 2) * TINY32
+
+
+class Joining:
+    """How a layer with several inputs combines what is known of each. One input passes as it is."""
+
+    def join_upper(self, constants: Sequence[float]) -> float:
+        """Proved constant of all inputs together."""
+        (constant,) = constants
+        return constant
+
+    def join_estimate(self, constants: Sequence[Tensor]) -> Tensor:
+        """Estimated constant of all inputs together."""
+        (constant,) = constants
+        return constant
+
+    def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
+        """Distance of the computed inputs from the exact ones, all together: (B,)."""
+        (error,) = errors
+        return error
+
+
+class PowerIteration(Generic[M]):
+    """A vector of the input's shape that a training keeps for a layer, and improves from step to step."""
+
+    has_vector = False
+
+    def iterate(self, module: M, vector: Tensor, times: int) -> Tensor:
+        """A better `vector`, by as many products with WᵀW; only for rules with `has_vector`."""
+        raise NotImplementedError(f"{type(self).__name__} keeps no vector")
+
+
+class Shaping(Generic[M]):
+    """The layer's geometry as the rule reads it, which tracing compares with what the layer does."""
+
+    def output_shape(self, module: M, shape: Shape) -> Shape | None:
+        """Return the shape of one output as the rule sees the layer; None where it does not need to know."""
+        return None
