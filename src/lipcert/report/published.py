@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import yaml
 
 
+@cache
 def published() -> dict[str, Any]:
     """Tables, figures and seed statistics of the paper (published.yaml)."""
     content: dict[str, Any] = yaml.safe_load((files("lipcert.report") / "published.yaml").read_text())
