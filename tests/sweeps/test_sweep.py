@@ -11,9 +11,11 @@ from lipcert.errors import InputError
 from lipcert.sweeps import Sweep, lay_out, read_sweep
 from lipcert.sweeps.combinations import check_place, overruled
 from lipcert.sweeps.findings import best_of, over_seeds, rows_of
+from tests.sweeps.here import CrewHere
 
 
-def test_a_grid_ends_in_one_table_and_the_best(cli, tmp_path: Path) -> None:
+def test_a_grid_ends_in_one_table_and_the_best(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lipcert.commands.work.sweep.LocalCrew", CrewHere)
     out = tmp_path / "sweep"
     grid = ["--over", "loss.eps=0.1,0.15", "--over", "seed=1..2", "--over", "optimizer.lr=1e-3,1e30"]
     command = ["sweep", "moons-cll", "--budget", "smoke", *grid, "--output", str(out), "--jobs", "2"]
