@@ -29,9 +29,9 @@ PARSED = {
     "lipcert data fetch": "downloads",
     "lipcert train cifar10-": "needs CIFAR-10, and half an hour or several GPUs",
     "lipcert sweep": "dozens of trainings, on a cluster; tests/sweeps runs smaller ones",
-    "lipcert reproduce": "many minutes; tests/test_reproduce.py runs smaller ones",
+    "lipcert reproduce": "many minutes; tests/commands/test_reproduce.py runs smaller ones",
     "lipcert explore": "serves a page until it is stopped; tests/explore opens it",
-    "lipcert report runs/cifar10-": "of trainings that are not run; tests/pages runs it",
+    "lipcert report runs/cifar10-": "of trainings that are not run; tests/report runs it",
 }
 # Commands that run with less to do.
 SMALLER = {

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from lipcert.bounds import upper
 from lipcert.bounds.provers import convolution_norm as convolution
 from lipcert.bounds.provers.fourier import _table
-from tests.bounds.arb import arb_norm
-from tests.bounds.provers import PROVERS, force
+from tests.bounds.provers.arb import arb_norm
+from tests.bounds.provers.choice import PROVERS, force
 
 axis = st.tuples(
     st.integers(1, 9),  # size
