@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -374,3 +375,11 @@ def test_every_loss_can_be_stacked(name: str, tmp_path: Path) -> None:
         return [plan(i, LOSSES.example(name), schedules=RATE) for i in range(2)] + [plan(2, AOL())]
 
     assert same(alone(tmp_path / "alone", plans()), together(tmp_path / "together", plans()))
+
+
+def test_the_trainings_of_a_stack_share_its_seconds(tmp_path: Path) -> None:
+    plans = mixed()
+    begin = time.perf_counter()
+    seconds = fit_stack(plans, directories(tmp_path, len(plans)))
+    assert 0 < sum(seconds) <= time.perf_counter() - begin
+    assert max(seconds) == pytest.approx(min(seconds))
