@@ -17,6 +17,7 @@ from lipcert.report.comparison import _paper, compare, splits_shown, write_compa
 from lipcert.report.names import is_published_size
 from lipcert.report.run_figures import write_evaluation
 from lipcert.runs import Run
+from lipcert.runs.rows import tightness_of
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,9 @@ def test_a_report_has_the_papers_row_beside_ours(run: Run, tmp_path: Path) -> No
     assert (ours[:2], paper[:2]) == (["CLL", "4C3F, other size"], ["CLL", "4C3F"])
     assert (ours[3:5], paper[3:5]) == (["0.15", "0.15"], ["0.15", "0.15"])
     assert paper[5:12] == ["–", "–", "77.6", "61.4", "44.2", "29.1", "–"]
-    assert ours[-2] != "–"  # tightness was measured
+    tightness = tightness_of(run)
+    assert tightness is not None
+    assert ours[-2] == f"{100 * tightness:.0f}"
     markdown, table, latex = (path.read_text() for path in write_comparison(titles, cells, tmp_path / "r"))
     assert markdown.count("\n") == 4
     assert next(csv.reader(table.splitlines())) == titles
