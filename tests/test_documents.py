@@ -205,6 +205,7 @@ def test_what_is_only_parsed_or_made_smaller_still_occurs() -> None:
         assert any(line.startswith(start) for line in ALL_COMMANDS), start
 
 
+@pytest.mark.slow
 def test_the_files_of_the_page_on_extending_obey_the_laws(tmp_path: Path) -> None:
     """Each is put into its package, in a process of its own, and the laws run over what it registers."""
     text = (ROOT / "docs" / "extending.md").read_text()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -129,20 +128,14 @@ def test_ctrl_c_stops_the_trainings_and_the_same_command_goes_on(tmp_path: Path)
     assert [run.metrics_file.stat().st_size for run in runs] == sizes  # nothing trains on in the background
 
 
-def test_a_failing_training_is_reported(tmp_path: Path) -> None:
+def test_a_place_that_is_taken_is_reported(cli, tmp_path: Path) -> None:
     (tmp_path / "moons-cll-seed1").mkdir()
     (tmp_path / "moons-cll-seed1" / "other.txt").write_text("in the way")
-    command = [sys.executable, "-m", "lipcert.cli", "reproduce", "moons-demo", "--budget", "smoke"]
-    done = subprocess.run(
-        [*command, "--output", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "200"},
-    )
-    assert done.returncode == 2
-    assert "moons-cll-seed1" in done.stderr
-    assert "holds another run or other files" in done.stderr
-    assert "Traceback" not in done.stderr
+    status, _, error = cli("reproduce", "moons-demo", "--budget", "smoke", "--output", str(tmp_path))
+    assert status == 2
+    assert "moons-cll-seed1" in error
+    assert "holds another run or other files" in error
+    assert "Traceback" not in error
 
 
 @pytest.mark.parametrize("name", ["moons", pytest.param("moons-soc", marks=pytest.mark.slow)])
