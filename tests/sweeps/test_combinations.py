@@ -83,7 +83,11 @@ def test_trials_that_have_not_begun_are_part_of_a_sweep(tmp_path: Path) -> None:
     assert statuses == [("1", "not finished, 0 of 3 epochs"), ("2", "not begun"), ("3", "not begun")]
 
 
-def test_a_directory_holds_one_sweep_that_may_grow(cli, tmp_path: Path) -> None:
+def test_a_directory_holds_one_sweep_that_may_grow(
+    cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lipcert.commands.work.sweep.LocalCrew", CrewHere)
+
     def laid_out(*axes: str, recipe: str = "moons-cll") -> Sweep:
         return lay_out(recipe, "smoke", [], axes, tmp_path / "out")
 
