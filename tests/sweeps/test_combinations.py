@@ -129,6 +129,7 @@ END = "schedule.loss.slack.end=1e-12,1e-6"
         ("moons-cll", [], [SLACK, "schedule.loss.slack=null"], {}),
         ("moons-cll", [], ["loss.slack=0.1", END], {}),
         ("moons-cll", ["schedule.loss.slack={name: ramp}"], [SLACK], {}),  # up to each value
+        ("moons-cll", ["schedule.loss.slack={name: ramp}"], ["loss.slack=1e-12,1e-11"], {}),
         ("moons-cll", [], ["loss.eps=0.1,0.2"], {}),
         ("moons-cll", ["schedule.optimizer.lr={name: cosine}"], ["optimizer.lr=1e-3,1e-2"], {}),
     ],
