@@ -10,6 +10,7 @@ import torch
 
 from lipcert.report.charts import radius_chart, sweep_charts, training_charts
 from lipcert.report.sources import Finished
+from lipcert.runs.metrics import Metrics, Validation
 
 
 def finished(**parts: Any) -> Finished:
@@ -29,10 +30,10 @@ def test_a_point_of_the_radius_curve_is_the_share_certified_beyond_it() -> None:
 
 def test_accuracies_of_a_training_are_drawn_in_percent_and_losses_are_not() -> None:
     metrics = [
-        {"epoch": 1, "loss": 0.5, "k_f": 3.0},
-        {"epoch": 2, "loss": 0.25, "k_f": 4.0, "val_accuracy": 0.75, "val_cra_estimate": 0.5},
+        Metrics(1, 4, loss=0.5, accuracy=0.6, k_f=3.0, seconds=1.0),
+        Metrics(2, 8, 0.25, 0.7, 4.0, 2.0, validation=Validation(0.75, 0.5, 4.5)),
     ]
-    charts = training_charts([finished(run=SimpleNamespace(read_metrics=lambda: metrics))])
+    charts = training_charts([finished(run=SimpleNamespace(metrics=lambda: metrics))])
     assert {chart.name: (chart.lines[0].x, chart.lines[0].y) for chart in charts} == {
         "training-loss": ([1, 2], [0.5, 0.25]),
         "training-clean": ([2], [75.0]),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
 import pytest
 
 from lipcert.recipes import read_recipe
+from lipcert.runs.metrics import Metrics
 from lipcert.sweeps.trial import Trial
 from lipcert.sweeps.watch import Watch
 
@@ -23,7 +23,7 @@ def test_a_line_says_how_many_are_finished_and_failed_and_how_long_the_rest_take
         now += 60
         for trial, epoch in ((trials[2], 4), (trials[3], 6)):
             trial.path.mkdir()
-            trial.run.metrics.write_text(json.dumps({"epoch": epoch, "step": epoch}) + "\n")
+            trial.run.metrics_file.write_text(Metrics(epoch, epoch, 0.5, 0.9, 1.0, 1.0).line)
         watch.look()
         watch.ended((trials[1],), {trials[1]: "no memory"})
         watch.ended((trials[2],), {})

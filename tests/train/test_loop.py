@@ -111,9 +111,10 @@ def test_the_certified_accuracy_of_a_validation_is_that_of_the_estimated_constan
         ]
         counts[eps] = sum(held) / 300
     assert 1 > counts[0.0] > counts[0.05] > counts[0.1] > 0  # the three can be told apart
-    last = run.read_metrics()[-1]
-    assert last["val_accuracy"] == counts[0.0]
-    assert last["val_cra_estimate"] == counts[0.05]
+    found = run.metrics()[-1].validation
+    assert found is not None
+    assert found.val_accuracy == counts[0.0]
+    assert found.val_cra_estimate == counts[0.05]
 
 
 def test_every_sample_is_seen_once_an_epoch_in_an_order_of_its_own() -> None:

@@ -23,5 +23,5 @@ def test_a_long_curve_has_fewer_points_and_always_the_last_and_the_validated(
     fit(plan(epochs=7, validate_every=validate_every), run)
     board = EventAccumulator(str(run.tensorboard)).Reload()
     assert [event.step for event in board.Scalars("loss")] == [4 * epoch for epoch in shown]
-    losses = {metrics["step"]: metrics["loss"] for metrics in run.read_metrics()}
+    losses = {metrics.step: metrics.loss for metrics in run.metrics()}
     assert all(event.value == pytest.approx(losses[event.step]) for event in board.Scalars("loss"))

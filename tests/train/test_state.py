@@ -31,9 +31,9 @@ def test_the_loss_of_an_epoch_is_the_mean_of_its_steps(sgd: type[torch.optim.SGD
     fit(p, run)
     logits = p.model(p.train.x).detach()
     means = [float(F.cross_entropy(logits[batch], p.train.y[batch])) for batch in p.batches(0)]
-    (metrics,) = run.read_metrics()
-    assert metrics["loss"] == pytest.approx(sum(means) / 4, rel=1e-5)
-    assert metrics["accuracy"] == float((logits.argmax(dim=1) == p.train.y).double().mean())
+    (metrics,) = run.metrics()
+    assert metrics.loss == pytest.approx(sum(means) / 4, rel=1e-5)
+    assert metrics.accuracy == float((logits.argmax(dim=1) == p.train.y).double().mean())
 
 
 @pytest.mark.parametrize("sgd", [torch.optim.SGD, OwnSGD])
