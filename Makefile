@@ -8,12 +8,13 @@ PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 demo: .venv/.core
 	$(BIN)/lipcert reproduce moons-demo --output runs/demo --overwrite
 
+# Each worker begins with one half of the files: what the tests of a file share is then made once.
 test: .venv/.dev
-	$(BIN)/pytest -q -n 2
+	$(BIN)/pytest -q -n 2 --dist worksteal
 
 # What takes long and fails seldom: more kills, processes, attacks, exports.
 test-slow: .venv/.dev
-	$(BIN)/pytest -q -n 2 -m slow
+	$(BIN)/pytest -q -n 2 --dist worksteal -m slow
 
 # Pages in a real Chromium; without one (Debian: apt-get install chromium) it fails.
 test-browser: .venv/.browser

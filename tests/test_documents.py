@@ -29,9 +29,9 @@ PARSED = {
     "lipcert data fetch": "downloads",
     "lipcert train cifar10-": "needs CIFAR-10, and half an hour or several GPUs",
     "lipcert sweep": "dozens of trainings, on a cluster; tests/sweeps runs smaller ones",
-    "lipcert reproduce": "many minutes; tests/test_reproduce.py runs smaller ones",
+    "lipcert reproduce": "many minutes; tests/commands/test_reproduce.py runs smaller ones",
     "lipcert explore": "serves a page until it is stopped; tests/explore opens it",
-    "lipcert report runs/cifar10-": "of trainings that are not run; tests/pages runs it",
+    "lipcert report runs/cifar10-": "of trainings that are not run; tests/report runs it",
 }
 # Commands that run with less to do.
 SMALLER = {
@@ -205,6 +205,7 @@ def test_what_is_only_parsed_or_made_smaller_still_occurs() -> None:
         assert any(line.startswith(start) for line in ALL_COMMANDS), start
 
 
+@pytest.mark.slow
 def test_the_files_of_the_page_on_extending_obey_the_laws(tmp_path: Path) -> None:
     """Each is put into its package, in a process of its own, and the laws run over what it registers."""
     text = (ROOT / "docs" / "extending.md").read_text()

@@ -6,8 +6,6 @@ import subprocess
 import sys
 import textwrap
 
-import pytest
-
 PRELUDE = """
 import importlib, pkgutil
 import matplotlib, torch
@@ -66,14 +64,16 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("use", USES)
-def test_the_process_is_as_it_was(use: str) -> None:
-    check = """
-    after = state()
-    changed = {k: (before[k], after[k]) for k in before if before[k] is not None and before[k] != after[k]}
-    assert not changed, changed
-    """
-    program = PRELUDE + textwrap.dedent(USES[use]) + textwrap.dedent(check)
+def test_the_process_is_as_it_was() -> None:
+    """One process for all uses, each compared with what was there before it."""
+    program = PRELUDE
+    for name, use in USES.items():
+        check = """
+        after = state()
+        changed = {k: (v, after[k]) for k, v in before.items() if v is not None and v != after[k]}
+        assert not changed, ("NAME", changed)
+        """
+        program += textwrap.dedent(use) + textwrap.dedent(check.replace("NAME", name))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
 

@@ -68,6 +68,13 @@ def test_imports_point_one_way() -> None:
             assert ORDER.index(other) <= ORDER.index(part), f"{path.relative_to(ROOT)} imports {other}"
 
 
+def test_folders_of_tests_are_packages_of_the_library() -> None:
+    tests = Path(__file__).parent
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("*.py")}
+    others = {folder for folder in folders if folder.parts[:1] != ("laws",)}
+    assert not {folder for folder in others if not (ROOT / folder / "__init__.py").is_file()}
+
+
 def test_no_submodule_shares_its_name_with_a_public_function() -> None:
     for package in (
         "lipcert",

@@ -6,7 +6,7 @@ import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from PIL import Image
 
 from lipcert import InputError
 from lipcert.data import load
+from lipcert.data.base import Split
 from lipcert.data.examples import (
     write_arrays,
     write_cifar10,
@@ -22,7 +23,7 @@ from lipcert.data.examples import (
     write_folder,
     write_tiny_imagenet,
 )
-from lipcert.data.image_cache import Form, common_form, read_image
+from lipcert.data.image_cache import Form, common_form, decoded, read_image
 from lipcert.data.splitting import hold_out
 
 
@@ -245,6 +246,11 @@ def test_photographs_stand_upright(tmp_path: Path) -> None:
     turned[0x0112] = 6  # to be turned to the right
     Image.fromarray(pixels).save(tmp_path / "photo.png", exif=turned)
     assert common_form((tmp_path / "photo.png",)).size is None
+    files = [tmp_path / f"{orientation}.png" for orientation in range(1, 9)]
+    for orientation, path in enumerate(files, start=1):
+        turned[0x0112] = orientation
+        Image.fromarray(pixels if orientation < 5 else pixels.transpose(1, 0, 2)).save(path, exif=turned)
+    assert common_form(tuple(files)).size is None  # upright they are all alike
     image = read_image(tmp_path / "photo.png", Form(convert=True))
     assert image.shape == (3, 10, 6)
     assert (image[:, :5] == 255).all()
@@ -271,6 +277,14 @@ def test_images_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert not torch.equal(load("folder", **arguments).x, first.x)
 
 
+def test_another_image_of_the_same_length_is_decoded_anew(tmp_path: Path) -> None:
+    path = tmp_path / "image.bmp"
+    for value in (0, 255):
+        Image.fromarray(np.full((8, 8, 3), value, np.uint8)).save(path)
+        os.utime(path, ns=(value, value))
+        assert (decoded([path], Form()) == value).all()
+
+
 def test_arrays_from_a_file_and_in_memory(tmp_path: Path) -> None:
     whole = load("arrays", **write_arrays(tmp_path))
     assert len(whole) == 24
@@ -280,6 +294,13 @@ def test_arrays_from_a_file_and_in_memory(tmp_path: Path) -> None:
     assert sizes == [36, 4, 10]
     images = np.zeros((20, 3, 4, 4), np.uint8)
     assert load("arrays", x=images, y=np.arange(20) % 2, classes=("a", "b")).x.dtype == torch.uint8
+
+
+def test_arrays_are_split_by_their_shares() -> None:
+    x, y = np.arange(200, dtype=np.float32)[:, None], np.arange(200) % 2
+    found = [load("arrays", split=s, x=x, y=y, val=0.2, test=0.3).x.flatten() for s in get_args(Split)]
+    assert [len(part) for part in found] == [112, 28, 60]  # of the 140 that are not for the test, a fifth
+    assert torch.cat(found).sort().values.tolist() == x.flatten().tolist()
 
 
 @pytest.mark.parametrize(

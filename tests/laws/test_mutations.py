@@ -17,9 +17,11 @@ from lipcert.bounds.contract import RULES, Registered
 from lipcert.bounds.provers.geometry import Geometry
 from lipcert.certificates import certifier, proved_model
 from tests.bounds.test_bounded import test_the_adjoint_of_any_convolution_is_exact as adjoint_law
+from tests.certificates.test_certificate import linear as linear_layer
+from tests.certificates.test_certificate import (
+    test_ties_and_numbers_that_are_not_finite_are_never_certified as tie_law,
+)
 from tests.laws import test_layers, test_models
-from tests.test_certificate import linear as linear_layer
-from tests.test_certificate import test_ties_and_numbers_that_are_not_finite_are_never_certified as tie_law
 
 
 def caught(laws: Sequence[Callable[[], object]]) -> int:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from lipcert import InputError, UnknownBoundError, upper
 from lipcert.certificates.certifier import Certifier
 from lipcert.nn import Normalised, Standardise
-from tests.bounds.test_convolution import dense
+from tests.bounds.provers.test_convolution_norm import dense
 
 MEAN, STD = (0.5, 0.4, 0.3), (0.25, 0.5, 0.1)
 

@@ -32,11 +32,11 @@ def test_what_is_not_known_is_a_dash_and_times_are_for_readers() -> None:
     (entry, *_) = leaderboard()["moons"]
     unknown = replace(entry, seconds=None, tightness=None, certified={0.15: 0.5})
     other = replace(entry, seconds=7200.0, threads=2, tightness=0.876, certified={0.3: 0.25})
-    table = leaderboard_table("moons", [unknown, other])
+    table = leaderboard_table("moons", [unknown, other, replace(other, seconds=5940.0, threads=1)])
     titles, lines = table.titles, table.cells
     assert titles[3:6] == ["clean", "0.15", "0.3"]
-    assert [line[2] for line in lines] == ["–", "2.0 h, 2 threads"]
-    assert [line[4:7] for line in lines] == [["50.0", "–", "–"], ["–", "25.0", "88"]]
+    assert [line[2] for line in lines] == ["–", "2.0 h, 2 threads", "99 min, 1 thread"]
+    assert [line[4:7] for line in lines[:2]] == [["50.0", "–", "–"], ["–", "25.0", "88"]]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from lipcert.runs.metrics import Metrics
 from lipcert.train import Plan, fit
 from lipcert.train.checkpoint import load_checkpoint
 from lipcert.train.optimizers import adam
-from lipcert.train.schedules import MultiStep, Polynomial
+from lipcert.train.schedules import Linear, MultiStep, Polynomial
 from lipcert.train.stacked.stack import Stack
 from lipcert.train.state import Training
 from lipcert.train.step import Single
@@ -80,6 +80,40 @@ def test_metrics_and_tensorboard_are_written(tmp_path: Path) -> None:
     assert metrics[-1].scheduled["optimizer.lr"] == pytest.approx(1e-3)
     assert metrics[-1].scheduled["loss.slack"] == 1e-3
     assert list(run.tensorboard.glob("events*"))
+
+
+def test_the_certified_accuracy_of_a_validation_is_that_of_the_estimated_constants(tmp_path: Path) -> None:
+    """Counted anew from the weights: f_y above every f_j by more than ε·‖W‖₂·‖w_y − w_j‖, ε as at the end."""
+    torch.manual_seed(4)
+    x, y = torch.randn(300, 2), torch.randint(3, (300,))
+    y = torch.where(torch.rand(300) < 0.2, y, (x[:, 0] > 0).long() + (x[:, 1] > 0.5).long())
+    names = ("a", "b", "c")
+    p = plan(
+        model=nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 3)),
+        loss=CLL(eps=0.1, slack=0.1, lam=1e-4),
+        schedules={"loss.eps": Linear(end=0.05)},
+        train=Dataset(x, y, names),
+        val=Dataset(x + 0.1, y, names),
+        epochs=8,
+        validate_every=8,
+    )
+    run = start(tmp_path / "run")
+    fit(p, run)
+    body, _, head = p.model
+    logits, rows = p.model(x + 0.1).detach().double(), head.weight.detach().double()
+    norm = torch.linalg.matrix_norm(body.weight.detach().double(), 2)
+    counts = {}
+    for eps in (0.0, 0.05, 0.1):
+        held = [
+            all(f[label] - f[j] > eps * norm * (rows[label] - rows[j]).norm() for j in range(3) if j != label)
+            for f, label in zip(logits, y.tolist(), strict=True)
+        ]
+        counts[eps] = sum(held) / 300
+    assert 1 > counts[0.0] > counts[0.05] > counts[0.1] > 0  # the three can be told apart
+    found = run.metrics()[-1].validation
+    assert found is not None
+    assert found.val_accuracy == counts[0.0]
+    assert found.val_cra_estimate == counts[0.05]
 
 
 def test_every_sample_is_seen_once_an_epoch_in_an_order_of_its_own() -> None:

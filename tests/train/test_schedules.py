@@ -49,6 +49,7 @@ def test_logarithmic_is_gloros() -> None:
     expected = math.log((math.exp(eps) - math.exp(0.01 * eps)) * t + math.exp(0.01 * eps))
     assert Logarithmic()(eps, t) == expected
     assert Logarithmic()(eps, 0.0) == pytest.approx(0.01 * eps)
+    assert Logarithmic()(eps, 1.0) == eps  # the very number, which the formula misses by rounding
 
 
 def test_triangular_has_the_knots_of_the_paper() -> None:

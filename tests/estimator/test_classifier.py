@@ -51,6 +51,7 @@ def test_scikit_learns_checks_in_own_units(
     check(estimator)
 
 
+@pytest.mark.slow
 def test_scikit_learns_check_of_what_was_learned_with_the_settings_users_get() -> None:
     estimator_checks.check_classifiers_train("CertifiedClassifier", CertifiedClassifier())
 
@@ -248,6 +249,7 @@ def test_pickled_it_is_the_same_and_not_proved_again(
     assert (copy.predict_proba(X) == model.predict_proba(X)).all()
 
 
+@pytest.mark.slow
 def test_cross_validation_in_two_processes_gives_what_one_gives() -> None:
     X, y = load_iris(return_X_y=True)
     model = quick(epochs=5)

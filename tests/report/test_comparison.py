@@ -61,7 +61,9 @@ def test_a_report_has_the_papers_row_beside_ours(run: Run, tmp_path: Path) -> No
     assert (ours[:2], paper[:2]) == (["CLL", "4C3F, other size"], ["CLL", "4C3F"])
     assert (ours[3:5], paper[3:5]) == (["0.15", "0.15"], ["0.15", "0.15"])
     assert paper[5:12] == ["–", "–", "77.6", "61.4", "44.2", "29.1", "–"]
-    assert ours[-2] != "–"  # tightness was measured
+    found = run.tightness()
+    assert found is not None
+    assert ours[-2] == f"{100 * found.tightness:.0f}"
     markdown, table, latex = (path.read_text() for path in write_table(compared, tmp_path / "r"))
     assert markdown.count("\n") == 4
     assert next(csv.reader(table.splitlines())) == titles

@@ -12,9 +12,9 @@ from torch import Generator, Tensor, nn
 
 from lipcert.bounds import upper
 from lipcert.bounds.provers.factorisation import spectral_norm_upper
-from tests.bounds.arb import arb_lower
-from tests.bounds.provers import PROVERS, force
-from tests.bounds.test_convolution import dense
+from tests.bounds.provers.arb import arb_lower
+from tests.bounds.provers.choice import PROVERS, force
+from tests.bounds.provers.test_convolution_norm import dense
 
 CASES = 40  # a kind and batch
 BATCHES = 6

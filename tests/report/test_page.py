@@ -20,9 +20,10 @@ from lipcert.report.layer_table import layer_table
 from lipcert.report.page import write_report
 from lipcert.report.report_inputs import Finished, find_sources, names_of
 from lipcert.runs import Run
-from lipcert.sweeps import LocalCrew, complete, lay_out
+from lipcert.sweeps import complete, lay_out
 from lipcert.sweeps.findings import SweepRow, write_rows
 from tests.browser import chromium_page, overheard
+from tests.sweeps.here import CrewHere
 
 TITLES = layer_table([], "").titles
 
@@ -40,7 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         execute(read_recipe(f"cifar10-4c3f-{loss}", "smoke", [*few, "train.epochs=2"]), root / loss)
     sweep = lay_out("moons-cll", "smoke", [], ["loss.eps=0.1,0.15,0.2", "seed=1,2"], root / "sweep")
     sweep.write("lipcert sweep moons-cll")
-    complete([trial for trial, _ in sweep.trials], LocalCrew(1))
+    complete([trial for trial, _ in sweep.trials], CrewHere())
     return root
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lipcert import InputError
 from lipcert.bounds.provers.factorisation import gram_upper, nu, spectral_norm_upper
-from tests.bounds.arb import arb_norm
+from tests.bounds.provers.arb import arb_norm
 
 
 def check_bound(a: Tensor, excess: float = 1e-9) -> None:

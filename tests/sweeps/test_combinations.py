@@ -14,9 +14,11 @@ from lipcert.sweeps import Sweep, lay_out, read_sweep
 from lipcert.sweeps.combinations import check_place, overruled
 from lipcert.sweeps.findings import rows_of
 from lipcert.sweeps.summary import best_of, over_seeds
+from tests.sweeps.here import CrewHere
 
 
-def test_a_grid_ends_in_one_table_and_the_best(cli, tmp_path: Path) -> None:
+def test_a_grid_ends_in_one_table_and_the_best(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lipcert.commands.work.sweep.LocalCrew", CrewHere)
     out = tmp_path / "sweep"
     grid = ["--over", "loss.eps=0.1,0.15", "--over", "seed=1..2", "--over", "optimizer.lr=1e-3,1e30"]
     command = ["sweep", "moons-cll", "--budget", "smoke", *grid, "--output", str(out), "--jobs", "2"]
@@ -84,7 +86,11 @@ def test_trials_that_have_not_begun_are_part_of_a_sweep(tmp_path: Path) -> None:
     assert statuses == [("1", "not finished, 0 of 3 epochs"), ("2", "not begun"), ("3", "not begun")]
 
 
-def test_a_directory_holds_one_sweep_that_may_grow(cli, tmp_path: Path) -> None:
+def test_a_directory_holds_one_sweep_that_may_grow(
+    cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lipcert.commands.work.sweep.LocalCrew", CrewHere)
+
     def laid_out(*axes: str, recipe: str = "moons-cll") -> Sweep:
         return lay_out(recipe, "smoke", [], axes, tmp_path / "out")
 
@@ -126,6 +132,7 @@ END = "schedule.loss.slack.end=1e-12,1e-6"
         ("moons-cll", [], [SLACK, "schedule.loss.slack=null"], {}),
         ("moons-cll", [], ["loss.slack=0.1", END], {}),
         ("moons-cll", ["schedule.loss.slack={name: ramp}"], [SLACK], {}),  # up to each value
+        ("moons-cll", ["schedule.loss.slack={name: ramp}"], ["loss.slack=1e-12,1e-11"], {}),
         ("moons-cll", [], ["loss.eps=0.1,0.2"], {}),
         ("moons-cll", ["schedule.optimizer.lr={name: cosine}"], ["optimizer.lr=1e-3,1e-2"], {}),
     ],

@@ -1,9 +1,8 @@
-"""Reproductions at their smoke budget, in real processes: figures, results, interruption."""
+"""Reproductions at their smoke budget: figures, results, interruption."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from lipcert.errors import InputError, LipcertError
 from lipcert.paper import REPRODUCTIONS
 from lipcert.runs import Run
 from lipcert.sweeps import LocalCrew
+from tests.sweeps.here import CrewHere
 
 TABLES = ("table-tiny-imagenet", "table-cifar10", "table-cifar100")
 QUICK = ("moons-demo", "table-epsilon-slack", "fig-convergence")
@@ -52,7 +52,7 @@ def test_the_panels_of_the_supplement_differ_in_what_the_paper_varies(tmp_path: 
 )
 def test_every_reproduction_draws_and_writes_its_results(name: str, tmp_path: Path) -> None:
     few = [] if name.startswith("moons") or name == "table-seeds" else ["train.batch_size=4"]
-    report = carry_out(name, tmp_path, crew=LocalCrew(2), budget="smoke", settings=few)
+    report = carry_out(name, tmp_path, crew=CrewHere(), budget="smoke", settings=few)
     for path in report.written:
         if path.suffix == ".png":
             picture = matplotlib.image.imread(path)
@@ -93,6 +93,7 @@ def test_what_it_varies_or_draws_is_not_for_all_of_it(key: str, tmp_path: Path) 
 
 
 def test_finished_trainings_are_kept(tmp_path: Path) -> None:
+    """In real processes; the second time none is started."""
     carry_out("moons-demo", tmp_path, crew=LocalCrew(), budget="smoke")
     model = tmp_path / "moons-cll-seed1" / "model.safetensors"
     before = model.stat().st_mtime_ns
@@ -127,20 +128,14 @@ def test_ctrl_c_stops_the_trainings_and_the_same_command_goes_on(tmp_path: Path)
     assert [run.metrics_file.stat().st_size for run in runs] == sizes  # nothing trains on in the background
 
 
-def test_a_failing_training_is_reported(tmp_path: Path) -> None:
+def test_a_place_that_is_taken_is_reported(cli, tmp_path: Path) -> None:
     (tmp_path / "moons-cll-seed1").mkdir()
     (tmp_path / "moons-cll-seed1" / "other.txt").write_text("in the way")
-    command = [sys.executable, "-m", "lipcert.cli", "reproduce", "moons-demo", "--budget", "smoke"]
-    done = subprocess.run(
-        [*command, "--output", str(tmp_path)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "COLUMNS": "200"},
-    )
-    assert done.returncode == 2
-    assert "moons-cll-seed1" in done.stderr
-    assert "holds another run or other files" in done.stderr
-    assert "Traceback" not in done.stderr
+    status, _, error = cli("reproduce", "moons-demo", "--budget", "smoke", "--output", str(tmp_path))
+    assert status == 2
+    assert "moons-cll-seed1" in error
+    assert "holds another run or other files" in error
+    assert "Traceback" not in error
 
 
 @pytest.mark.parametrize("name", ["moons", pytest.param("moons-soc", marks=pytest.mark.slow)])
@@ -148,7 +143,7 @@ def test_what_did_not_fail_is_drawn(name: str, tmp_path: Path, monkeypatch: pyte
     first, second = REPRODUCTIONS[name].variants[0], REPRODUCTIONS[name].variants[-1]
     bad = replace(first, settings=("optimizer.lr=1e30",))
     monkeypatch.setitem(REPRODUCTIONS, name, replace(REPRODUCTIONS[name], variants=(bad, second)))
-    report = carry_out(name, tmp_path, crew=LocalCrew(2), budget="smoke")
+    report = carry_out(name, tmp_path, crew=CrewHere(), budget="smoke")
     assert report.failures.startswith("1 of 2 failed; the first: ")
     assert "the loss became nan" in report.failures
     results = json.loads((tmp_path / "results.json").read_text())
@@ -157,4 +152,4 @@ def test_what_did_not_fail_is_drawn(name: str, tmp_path: Path, monkeypatch: pyte
     assert matplotlib.image.imread(tmp_path / f"{name}.png").std() > 0.05
     monkeypatch.setitem(REPRODUCTIONS, name, replace(REPRODUCTIONS[name], variants=(bad,)))
     with pytest.raises(LipcertError, match="1 of 1 failed"):
-        carry_out(name, tmp_path, crew=LocalCrew(2), budget="smoke")
+        carry_out(name, tmp_path, crew=CrewHere(), budget="smoke")

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from lipcert.commands.work.sweep import crew_of
 from lipcert.errors import InputError
 from lipcert.sweeps import LocalCrew, complete, lay_out
-from tests.sweeps.test_trials import wait_for
+from tests.sweeps.test_running import wait_for
 
 
 def workers() -> list[int]:

@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -406,3 +407,11 @@ def test_losses_of_one_kind_with_and_without_an_offset_stay_apart(tmp_path: Path
         return [plan(i, loss) for i, loss in enumerate(losses)]
 
     assert same(alone(tmp_path / "alone", plans()), together(tmp_path / "together", plans()))
+
+
+def test_the_trainings_of_a_stack_share_its_seconds(tmp_path: Path) -> None:
+    plans = mixed()
+    begin = time.perf_counter()
+    seconds = fit_stack(plans, directories(tmp_path, len(plans)))
+    assert 0 < sum(seconds) <= time.perf_counter() - begin
+    assert max(seconds) == pytest.approx(min(seconds))
