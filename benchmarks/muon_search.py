@@ -37,8 +37,8 @@ from lipcert.recipes import read_recipe
 from lipcert.runs.samples import load_certificates
 from lipcert.sweeps import Trial
 from lipcert.train import muon as muon_module
-from lipcert.train.muon import Muon
 from lipcert.train.optimizers import OPTIMIZERS, Parameters
+from lipcert.train.optimizers.muon import Muon
 from lipcert.train.plan import Plan
 from lipcert.train.step import Single
 from lipcert.types import PairLip

@@ -21,7 +21,8 @@ from lipcert.data.augmentation import Augmentation
 from lipcert.losses import CLL, CrossEntropy, GloRo
 from lipcert.models import create
 from lipcert.train import Hardware, Plan, RunDirectory
-from lipcert.train.optimizers import MakeOptimizer, adam
+from lipcert.train.optimizers import MakeOptimizer
+from lipcert.train.optimizers.adam import adam
 from lipcert.train.state import Training
 from lipcert.train.step import Single
 from results import write_table

@@ -21,7 +21,8 @@ from lipcert.nn import AOLConv2d, CPLConv2d, LLNLinear, MinMax, SandwichConv2d, 
 from lipcert.train import Hardware, Plan, RunDirectory
 from lipcert.train.hardware import is_first_process, shard_of
 from lipcert.train.loop import fit
-from lipcert.train.optimizers import adam, muon
+from lipcert.train.optimizers.adam import adam
+from lipcert.train.optimizers.muon import muon
 from lipcert.train.step import Single
 
 MODELS = {

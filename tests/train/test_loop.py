@@ -19,8 +19,9 @@ from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import CLL, CrossEntropy
 from lipcert.train import Plan, RunDirectory, fit
 from lipcert.train.checkpoint import load_checkpoint
-from lipcert.train.optimizers import adam
-from lipcert.train.schedules import MultiStep, Polynomial
+from lipcert.train.optimizers.adam import adam
+from lipcert.train.schedules.multistep import MultiStep
+from lipcert.train.schedules.polynomial import Polynomial
 from lipcert.train.stacked.stack import Stack
 from lipcert.train.state import Training
 from lipcert.train.step import Single

@@ -11,15 +11,13 @@ from torch import nn
 from lipcert import InputError
 from lipcert.train import SCHEDULES
 from lipcert.train.optimizers import OPTIMIZERS
-from lipcert.train.schedules import (
-    Linear,
-    Logarithmic,
-    MultiStep,
-    OneCycle,
-    Polynomial,
-    Trapezoid,
-    Triangular,
-)
+from lipcert.train.schedules.linear import Linear
+from lipcert.train.schedules.logarithmic import Logarithmic
+from lipcert.train.schedules.multistep import MultiStep
+from lipcert.train.schedules.one_cycle import OneCycle
+from lipcert.train.schedules.polynomial import Polynomial
+from lipcert.train.schedules.trapezoid import Trapezoid
+from lipcert.train.schedules.triangular import Triangular
 
 
 @pytest.mark.parametrize("name", list(SCHEDULES))

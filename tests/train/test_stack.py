@@ -26,8 +26,10 @@ from lipcert.losses import AOL, CLL, LOSSES, CrossEntropy, GloRo, Loss
 from lipcert.nn import MinMax, ShiftMix
 from lipcert.train import Hardware, Plan, RunDirectory, fit, fit_stack
 from lipcert.train.checkpoint import load_checkpoint
-from lipcert.train.optimizers import adam, sgd
-from lipcert.train.schedules import MultiStep, Polynomial
+from lipcert.train.optimizers.adam import adam
+from lipcert.train.optimizers.sgd import sgd
+from lipcert.train.schedules.multistep import MultiStep
+from lipcert.train.schedules.polynomial import Polynomial
 from lipcert.train.stacked.stack import Stack
 from lipcert.train.state import Training
 from lipcert.train.step import Single
