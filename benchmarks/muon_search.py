@@ -27,7 +27,7 @@ from seeds import path_of, work
 from speedrun import FAST, found, trial
 from torch import Tensor, nn
 
-from lipcert.data.augmentation import Augmentation
+from lipcert.data.augmentations.standard import Standard
 from lipcert.losses import CLL, LOSSES
 from lipcert.losses.base import off_label
 from lipcert.losses.cll import _against_label
@@ -257,7 +257,7 @@ def growing_batches(plan: Plan, epoch: int) -> tuple[Tensor, ...]:
     return torch.split(torch.cat(orders)[:needed], size)
 
 
-def growing_crops(augmentation: Augmentation, samples: int, seed: int, epoch: int) -> Tensor:
+def growing_crops(augmentation: Standard, samples: int, seed: int, epoch: int) -> Tensor:
     """None in the first epoch, the whole in the last."""
     draws = DRAWS(augmentation, samples, seed, epoch)
     reach = min(1.0, epoch / (STAGES["long"].epochs - 1))
@@ -274,10 +274,10 @@ def coarse_first(steps: Single, piece: Tensor) -> Tensor:
     return nn.functional.interpolate(nn.functional.avg_pool2d(x, 2), scale_factor=2.0)
 
 
-DRAWS, INPUTS = Augmentation.draws, Single._inputs
+DRAWS, INPUTS = Standard.draws, Single._inputs
 PATCHES = {
     "batches grow from 64 to 192": (Plan, "batches", growing_batches),
-    "crops grow from 0 to 2": (Augmentation, "draws", growing_crops),
+    "crops grow from 0 to 2": (Standard, "draws", growing_crops),
     "first third at half the resolution": (Single, "_inputs", coarse_first),
 }
 

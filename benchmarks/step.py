@@ -17,7 +17,7 @@ from timing import Timing, in_turns, print_ratios, serve
 
 from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.data import Dataset
-from lipcert.data.augmentation import Augmentation
+from lipcert.data.augmentations.standard import Standard
 from lipcert.losses import CLL, CrossEntropy, GloRo
 from lipcert.models import create
 from lipcert.train import Hardware, Plan, RunDirectory
@@ -63,7 +63,7 @@ def ready(name: str, work: str, optimizer: MakeOptimizer = adam, turns: int = 3)
     shape, classes, validation, _ = SHAPES[name]
     loss = WORKS[work]
     assert loss is not None
-    augment = Augmentation(crop=4, flip=True, rotate=2.0, jitter=0.25) if work.endswith("augmented") else None
+    augment = Standard(crop=4, flip=True, rotate=2.0, jitter=0.25) if work.endswith("augmented") else None
     plan = Plan(
         model=create(name, num_classes=classes, input_shape=shape),
         loss=loss,

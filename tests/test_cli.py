@@ -16,7 +16,7 @@ import typer
 
 from lipcert.cli import app
 from lipcert.commands.support import completion
-from lipcert.commands.work import doctor, listing
+from lipcert.commands.work import doctor
 from lipcert.data.fetch import ARCHIVES
 from lipcert.models import load
 from lipcert.models.trained import trained_models
@@ -306,8 +306,8 @@ def test_the_doctor(cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 def test_a_shell_completes_what_there_is() -> None:
-    assert set(completion.KINDS) == set(listing.KINDS)
-    assert set(completion.REPRODUCTIONS) == set(REPRODUCTIONS)
+    assert completion.kinds("") == sorted(completion.NAMES)
+    assert completion.reproductions("") == list(REPRODUCTIONS)
     assert set(completion.DATA_SETS) == set(ARCHIVES)
     assert completion.recipes("") == packaged_recipes()
     assert completion.recipes("moons-g") == [
@@ -322,6 +322,8 @@ def test_a_shell_completes_what_there_is() -> None:
         ("lipcert tra", "train"),
         ("lipcert train moons-cl", "moons-cll-0.2"),
         ("lipcert list rep", "reproductions"),
+        ("lipcert list optimizers mu", "muon"),
+        ("lipcert reproduce fig-s", "fig-slack"),
     ],
 )
 def test_completion_in_a_real_shell(words: str, expected: str) -> None:

@@ -102,8 +102,8 @@ def import_files(package: str) -> list[ModuleType]:
 def names_in(package: str, *calls: str) -> list[str]:
     """Read the names that the files of one of lipcert's packages register, without importing anything.
 
-    A shell that completes a name waits for it. Names are the strings and the classes given to calls of
-    these names, such as `register` and `rule`.
+    A shell that completes a name waits for it. A call with one of these names, such as `register` or `rule`,
+    registers the string that is its first argument, or else the classes among its arguments.
 
     Example:
         >>> names_in("lipcert.losses", "register")[:3]
@@ -114,13 +114,20 @@ def names_in(package: str, *calls: str) -> list[str]:
     for file in folder.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Call) and _last_name(node.func) in calls:
-                found |= {_last_name(argument) for argument in node.args}
-    return sorted(found - {""})
+                found |= _named(node.args)
+    return sorted(found)
+
+
+def _named(arguments: list[ast.expr]) -> set[str]:
+    match arguments:
+        case [ast.Constant(value=str(name)), *_]:
+            return {name}
+    return {_last_name(argument) for argument in arguments} - {""}
 
 
 def _last_name(node: ast.expr) -> str:
-    """Return the last part of a dotted name, or the text of a string; nothing for another expression."""
+    """Return the last part of a dotted name; nothing for another expression."""
     match node:
-        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Constant(value=str(name)):
+        case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
     return ""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from lipcert import InputError
 from lipcert.data import Dataset
-from lipcert.data.augmentation import Augmentation
+from lipcert.data.augmentations.standard import Standard
 from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import CLL, CrossEntropy
 from lipcert.train import Plan, RunDirectory, fit
@@ -220,7 +220,7 @@ def test_images_train_in_any_layout(tmp_path: Path) -> None:
             model=nn.Sequential(*layers).double(),
             train=data,
             val=data,
-            augmentation=Augmentation(crop=2, flip=True, rotate=5, jitter=0.2),
+            augmentation=Standard(crop=2, flip=True, rotate=5, jitter=0.2),
             channels_last=channels_last,
         )
         fit(p, start(tmp_path / str(channels_last)))
@@ -231,7 +231,7 @@ def test_images_train_in_any_layout(tmp_path: Path) -> None:
 
 def test_augmentation_of_what_are_no_images_is_refused() -> None:
     with pytest.raises(InputError, match="augment"):
-        plan(augmentation=Augmentation(crop=2))
+        plan(augmentation=Standard(crop=2))
 
 
 def test_one_class_is_nothing_to_learn() -> None:

@@ -20,7 +20,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from lipcert import InputError, PairLip
 from lipcert.data import Dataset
-from lipcert.data.augmentation import Augmentation
+from lipcert.data.augmentations.standard import Standard
 from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import AOL, CLL, LOSSES, CrossEntropy, GloRo, Loss
 from lipcert.nn import MinMax, ShiftMix
@@ -175,7 +175,7 @@ def test_images_and_convolutions(tmp_path: Path) -> None:
     data = Dataset(images, torch.arange(40) % 2, ("a", "b"))
 
     def plans(*layers: Callable[[], nn.Module]) -> list[Plan]:
-        augmentation = Augmentation(crop=2, flip=True, rotate=5, jitter=0.2)
+        augmentation = Standard(crop=2, flip=True, rotate=5, jitter=0.2)
         common = {"train": data, "val": data, "augmentation": augmentation, "clip": 1.0}
         return [
             plan(i, CLL(eps=0.1, slack=0.1), make=lambda: nn.Sequential(*(f() for f in layers)), **common)

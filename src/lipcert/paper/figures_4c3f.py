@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from lipcert.paper.claims import ahead, constant, falls_outside, insensitive, scale_sets_khf, trades
-from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict
+from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict, register
 from lipcert.report.curves import Axis, Panel, curves
 from lipcert.report.published import published
 from lipcert.runs.rows import Row
@@ -255,4 +255,4 @@ CONVERGENCE = Reproduction(
     ),
 )
 
-REPRODUCTIONS = (SLACK, EPSILON, LAMBDA, OFFSET, TEMPERATURE, CONVERGENCE)
+register(SLACK, EPSILON, LAMBDA, OFFSET, TEMPERATURE, CONVERGENCE)

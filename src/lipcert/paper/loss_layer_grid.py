@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 
 from lipcert.models.uniform import FAMILIES
-from lipcert.paper.definition import Reduction, Reproduction, Trained, Variant
+from lipcert.paper.definition import Reduction, Reproduction, Trained, Variant, register
 from lipcert.report.comparison import write_comparison
 from lipcert.report.heatmap import heatmaps
 from lipcert.runs.rows import Row
@@ -116,4 +116,4 @@ GRID = Reproduction(
     shown=("certify.splits", "certify.radii"),
 )
 
-REPRODUCTIONS = (GRID,)
+register(GRID)

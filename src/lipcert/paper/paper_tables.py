@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from lipcert.paper.definition import Reduction, Reproduction, Trained, Variant
+from lipcert.paper.definition import Reduction, Reproduction, Trained, Variant, register
 from lipcert.paper.two_moons import FIGURE_4
 from lipcert.report.comparison import compare, write_comparison
 from lipcert.report.published import published
@@ -153,7 +153,7 @@ def _printed_gammas() -> Printed:
     return {("SOC", gamma): {"clean": clean, "CRA 36/255": cra} for gamma, clean, cra in columns}
 
 
-REPRODUCTIONS = (
+register(
     Reproduction(
         "table-tiny-imagenet",
         "Table 1: Tiny-ImageNet, rivals and CLL",

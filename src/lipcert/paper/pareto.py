@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict
+from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict, register
 from lipcert.paper.figures_4c3f import CLL, GLORO
 from lipcert.report.front import Point, draw_fronts, height
 from lipcert.runs.rows import Row
@@ -121,4 +121,4 @@ PARETO = Reproduction(
     ),
 )
 
-REPRODUCTIONS = (PARETO,)
+register(PARETO)
