@@ -132,6 +132,27 @@ class ExtraPush(WithinEps):
         return towards_rival(target, torch.full_like(target.radius, eps), 3)
 ''',
     ),
+    "provers": (
+        "test_provers.py",
+        "bounds/provers/convolutions/extra_triangle.py",
+        "extra-triangle",
+        '''
+"""The triangle inequality."""
+import math
+import torch
+from lipcert.bounds.provers.convolutions.base import PROVERS, Prover
+
+@PROVERS.register("extra-triangle")
+class ExtraTriangle(Prover):
+    """The sum of the norms of all taps."""
+    looseness = 3
+    def is_affordable(self, weight, g, effort):
+        return True
+    def upper(self, weight, g):
+        taps = torch.linalg.matrix_norm(weight.permute(2, 3, 0, 1), 2)
+        return math.sqrt(g.copies) * float(taps.sum()) * (1 + 1e-9)
+''',
+    ),
     "optimizers": (
         "test_optimizers.py",
         "train/optimizers/extra_descent.py",

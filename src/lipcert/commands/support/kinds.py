@@ -35,5 +35,6 @@ KINDS = {
     "augmentations": Kind("lipcert.data.augmentations", "AUGMENTATIONS"),
     "schedules": Kind("lipcert.train.schedules", "SCHEDULES"),
     "optimizers": Kind("lipcert.train.optimizers", "OPTIMIZERS"),
+    "provers": Kind("lipcert.bounds.provers.convolutions", "PROVERS"),
     "attacks": Kind("lipcert.attack", "ATTACKS"),
 }
