@@ -1,7 +1,7 @@
 """Write the tables of README.md and docs/ from results/*.json; `--check` only compares.
 
 A table stands between `<!-- results: NAME [key=value | claims | over-seeds | cells] -->` and
-`<!-- /results -->`.
+`<!-- /results -->`; the table of what is registered between `<!-- registries -->` and `<!-- /registries -->`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lipcert.commands.support.kinds import KINDS
 from lipcert.paper.definition import VERDICTS
 from lipcert.paper.loss_layer_grid import CLEAN, CRA, grid_cells
 from lipcert.paper.paper_tables import seed_cells
@@ -23,6 +24,8 @@ BLOCK = re.compile(
     r"(<!-- results: (?P<name>[\w-]+)(?P<filter>[^>]*?) -->\n).*?(<!-- /results -->)", re.DOTALL
 )
 
+REGISTRIES = re.compile(r"(<!-- registries -->\n).*?(<!-- /registries -->)", re.DOTALL)
+
 
 def documents() -> list[Path]:
     """All that may hold a table."""
@@ -31,7 +34,17 @@ def documents() -> list[Path]:
 
 def rendered(text: str) -> str:
     """The text with every table made anew."""
+    text = REGISTRIES.sub(lambda m: m[1] + registries_table() + m[2], text)
     return BLOCK.sub(lambda m: m[1] + table(m["name"], m["filter"]) + m[4], text)
+
+
+def registries_table() -> str:
+    """Where every kind is registered, and the names there are."""
+    cells = [
+        [f"`{kind}`", f"`{where.package}.{where.registry}`", ", ".join(f"`{name}`" for name in where.names())]
+        for kind, where in sorted(KINDS.items())
+    ]
+    return f"{lines_of(['`lipcert list`', 'registry', 'names'], cells)}\n"
 
 
 def table(name: str, condition: str) -> str:
