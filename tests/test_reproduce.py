@@ -38,10 +38,10 @@ def _small_images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def test_the_panels_of_the_supplement_differ_in_what_the_paper_varies(tmp_path: Path) -> None:
-    slacks = [trial.recipe for _, trial in REPRODUCTIONS["moons-slack"].trials(tmp_path, "full")]
+    slacks = [trial.recipe for _, trial in REPRODUCTIONS.create("moons-slack").trials(tmp_path, "full")]
     assert [recipe.loss.arguments["slack"] for recipe in slacks] == [0.375, 0.125, 0.005, 0.00005]
     assert not any("loss.slack" in recipe.schedule for recipe in slacks)
-    *soc, cll = [trial.recipe for _, trial in REPRODUCTIONS["moons-soc"].trials(tmp_path, "full")]
+    *soc, cll = [trial.recipe for _, trial in REPRODUCTIONS.create("moons-soc").trials(tmp_path, "full")]
     panels = [(recipe.loss.arguments["gamma"], recipe.model.arguments["depth"]) for recipe in soc]
     assert panels == [(gamma, depth) for gamma in (0, 0.3, 1) for depth in (3, 7, 25)]
     assert cll.loss.name == "cll"
