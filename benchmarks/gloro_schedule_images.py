@@ -21,7 +21,7 @@ EPSILONS = (0.15, 0.5)
 
 def trials(eps: float) -> list[Trial]:
     folder = Path("runs/gloro-schedule-images")
-    laid_out = REPRODUCTIONS["fig-epsilon"].trials(
+    laid_out = REPRODUCTIONS.create("fig-epsilon").trials(
         folder, "cpu", settings=[GROWING, "certify.tightness=null"]
     )
     return [trial for variant, trial in laid_out if (variant.series, variant.x) == ("GloRo", eps)]

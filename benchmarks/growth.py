@@ -25,7 +25,7 @@ from lipcert.losses import CLL, CrossEntropy
 from lipcert.nn import MinMax
 from lipcert.runs import Run
 from lipcert.train import Hardware, Plan
-from lipcert.train.optimizers import adam
+from lipcert.train.optimizers.adam import adam
 from lipcert.train.state import Training
 from lipcert.train.step import Single
 from results import write_table

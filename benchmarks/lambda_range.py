@@ -30,7 +30,7 @@ CHANGES: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
 def trials(change: str, lam: float) -> list[Trial]:
     settings, seeds = CHANGES[change]
     folder = Path("runs/lambda-range") / str(list(CHANGES).index(change))
-    laid_out = REPRODUCTIONS["fig-lambda"].trials(folder, "cpu", seeds, settings)
+    laid_out = REPRODUCTIONS.create("fig-lambda").trials(folder, "cpu", seeds, settings)
     return [trial for variant, trial in laid_out if variant.x == lam]
 
 

@@ -51,7 +51,7 @@ def eight(recipes: Sequence[str]) -> Callable[[], None]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    figure = [variant.recipe for variant in REPRODUCTIONS["moons"].variants]
+    figure = [variant.recipe for variant in REPRODUCTIONS.create("moons").variants]
     works = {
         "plain": plain_step(),
         "moons-ce": lipcert_step("moons-ce"),

@@ -27,7 +27,7 @@ from seeds import path_of, work
 from speedrun import FAST, found, trial
 from torch import Tensor, nn
 
-from lipcert.data.augmentation import Augmentation
+from lipcert.data.augmentations.standard import Standard
 from lipcert.losses import CLL, LOSSES
 from lipcert.losses.base import off_label
 from lipcert.losses.cll import logits_against_label
@@ -35,9 +35,9 @@ from lipcert.models import MODELS
 from lipcert.models.convnet import Statistics, convolutional_network
 from lipcert.recipes import read_recipe
 from lipcert.sweeps import Trial
-from lipcert.train import muon as muon_module
-from lipcert.train.muon import Muon
 from lipcert.train.optimizers import OPTIMIZERS, Parameters
+from lipcert.train.optimizers import muon as muon_module
+from lipcert.train.optimizers.muon import Muon
 from lipcert.train.plan import Plan
 from lipcert.train.step import Single
 from lipcert.types import PairLip
@@ -258,7 +258,7 @@ def growing_batches(plan: Plan, epoch: int) -> tuple[Tensor, ...]:
     return torch.split(torch.cat(orders)[:needed], size)
 
 
-def growing_crops(augmentation: Augmentation, samples: int, seed: int, epoch: int) -> Tensor:
+def growing_crops(augmentation: Standard, samples: int, seed: int, epoch: int) -> Tensor:
     """None in the first epoch, the whole in the last."""
     draws = DRAWS(augmentation, samples, seed, epoch)
     reach = min(1.0, epoch / (STAGES["long"].epochs - 1))
@@ -275,10 +275,10 @@ def coarse_first(steps: Single, piece: Tensor) -> Tensor:
     return nn.functional.interpolate(nn.functional.avg_pool2d(x, 2), scale_factor=2.0)
 
 
-DRAWS, INPUTS = Augmentation.draws, Single.inputs
+DRAWS, INPUTS = Standard.draws, Single.inputs
 PATCHES = {
     "batches grow from 64 to 192": (Plan, "batches", growing_batches),
-    "crops grow from 0 to 2": (Augmentation, "draws", growing_crops),
+    "crops grow from 0 to 2": (Standard, "draws", growing_crops),
     "first third at half the resolution": (Single, "inputs", coarse_first),
 }
 

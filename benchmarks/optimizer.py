@@ -15,8 +15,10 @@ import torch
 from timing import interleaved
 from torch import Tensor
 
-from lipcert.train import muon as module
-from lipcert.train.optimizers import MakeOptimizer, adam, muon
+from lipcert.train.optimizers import MakeOptimizer
+from lipcert.train.optimizers import muon as module
+from lipcert.train.optimizers.adam import adam
+from lipcert.train.optimizers.muon import muon
 from lipcert.train.step import Single
 from results import write_table
 

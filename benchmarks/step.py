@@ -17,12 +17,13 @@ from timing import Timing, in_turns, print_ratios, serve
 
 from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.data import Dataset
-from lipcert.data.augmentation import Augmentation
+from lipcert.data.augmentations.standard import Standard
 from lipcert.losses import CLL, CrossEntropy, GloRo
 from lipcert.models import create
 from lipcert.runs import Run
 from lipcert.train import Hardware, Plan
-from lipcert.train.optimizers import MakeOptimizer, adam
+from lipcert.train.optimizers import MakeOptimizer
+from lipcert.train.optimizers.adam import adam
 from lipcert.train.state import Training
 from lipcert.train.step import Single
 from results import write_table
@@ -63,7 +64,7 @@ def ready(name: str, work: str, optimizer: MakeOptimizer = adam, turns: int = 3)
     shape, classes, validation, _ = SHAPES[name]
     loss = WORKS[work]
     assert loss is not None
-    augment = Augmentation(crop=4, flip=True, rotate=2.0, jitter=0.25) if work.endswith("augmented") else None
+    augment = Standard(crop=4, flip=True, rotate=2.0, jitter=0.25) if work.endswith("augmented") else None
     plan = Plan(
         model=create(name, num_classes=classes, input_shape=shape),
         loss=loss,

@@ -1,7 +1,7 @@
 """Write the tables of README.md and docs/ from results/*.json; `--check` only compares.
 
 A table stands between `<!-- results: NAME [key=value | claims | over-seeds | cells] -->` and
-`<!-- /results -->`.
+`<!-- /results -->`; the table of what is registered between `<!-- registries -->` and `<!-- /registries -->`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lipcert.commands.support.kinds import KINDS
 from lipcert.paper.accuracy_tables import seed_table
 from lipcert.paper.curve_table import curve_table
 from lipcert.paper.loss_layer_grid import CLEAN, CRA, grid_table
@@ -19,11 +20,14 @@ from lipcert.paper.results import Results, claim_table
 from lipcert.report.recorded import RecordedTable
 from lipcert.report.run_table import run_table
 from lipcert.tables.files import markdown
+from lipcert.tables.table import text_table
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(
     r"(<!-- results: (?P<name>[\w-]+)(?P<filter>[^>]*?) -->\n).*?(<!-- /results -->)", re.DOTALL
 )
+
+REGISTRIES = re.compile(r"(<!-- registries -->\n).*?(<!-- /registries -->)", re.DOTALL)
 
 
 def documents() -> list[Path]:
@@ -33,7 +37,17 @@ def documents() -> list[Path]:
 
 def rendered(text: str) -> str:
     """The text with every table made anew."""
+    text = REGISTRIES.sub(lambda m: m[1] + registries_table() + m[2], text)
     return BLOCK.sub(lambda m: m[1] + table(m["name"], m["filter"]) + m[4], text)
+
+
+def registries_table() -> str:
+    """Where every kind is registered, and the names there are."""
+    cells = [
+        [f"`{kind}`", f"`{where.package}.{where.registry}`", ", ".join(f"`{name}`" for name in where.names())]
+        for kind, where in sorted(KINDS.items())
+    ]
+    return f"{markdown(text_table(['`lipcert list`', 'registry', 'names'], cells))}\n"
 
 
 def table(name: str, condition: str) -> str:

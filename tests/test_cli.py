@@ -8,20 +8,18 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-import typer
 
 from lipcert.certificates.loading import load
-from lipcert.cli import app
 from lipcert.commands.support import completion
-from lipcert.commands.work import doctor, listing
+from lipcert.commands.work import doctor
 from lipcert.data.fetch import ARCHIVES
 from lipcert.models.trained import trained_models
 from lipcert.paper import REPRODUCTIONS
 from lipcert.recipes import packaged_recipes
+from tests.laws.test_commands import all_commands
 
 SMOKE = ["train", "moons-cll", "--budget", "smoke"]
 
@@ -254,29 +252,11 @@ def test_a_damaged_run_is_named(cli, tmp_path: Path) -> None:
     assert "cut short" in err
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["recipes", "reproductions", "losses", "layers", "models", "data", "schedules", "optimizers"],
-)
+@pytest.mark.parametrize("kind", completion.NAMES)
 def test_list_shows_every_kind(kind: str, cli) -> None:
     status, out, _ = cli("list", kind)
     assert status == 0
     assert len(out.splitlines()) > 4
-
-
-def all_commands() -> dict[str, Any]:
-    group: Any = typer.main.get_command(app)
-    inner = {f"data {name}": command for name, command in group.commands["data"].commands.items()}
-    return {**{name: c for name, c in group.commands.items() if name != "data"}, **inner}
-
-
-@pytest.mark.parametrize("name", sorted(all_commands()))
-def test_every_help_has_an_example_that_can_be_typed(name: str) -> None:
-    command = all_commands()[name]
-    example = (command.help or "").partition("Example: lipcert ")[2]
-    assert example.startswith(name)
-    words = shlex.split(example.removeprefix(name))
-    command.make_context(name, words, resilient_parsing=False)  # raises for what it does not know
 
 
 def test_alone_it_shows_where_to_start(cli) -> None:
@@ -310,8 +290,8 @@ def test_the_doctor(cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 def test_a_shell_completes_what_there_is() -> None:
-    assert set(completion.KINDS) == set(listing.KINDS)
-    assert set(completion.REPRODUCTIONS) == set(REPRODUCTIONS)
+    assert completion.kinds("") == sorted(completion.NAMES)
+    assert completion.reproductions("") == list(REPRODUCTIONS)
     assert set(completion.DATA_SETS) == set(ARCHIVES)
     assert completion.recipes("") == packaged_recipes()
     assert completion.recipes("moons-g") == [
@@ -326,6 +306,8 @@ def test_a_shell_completes_what_there_is() -> None:
         ("lipcert tra", "train"),
         ("lipcert train moons-cl", "moons-cll-0.2"),
         ("lipcert list rep", "reproductions"),
+        ("lipcert list optimizers mu", "muon"),
+        ("lipcert reproduce fig-s", "fig-slack"),
     ],
 )
 def test_completion_in_a_real_shell(words: str, expected: str) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
 
 import typer
 
-from lipcert import commands
 from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.commands.support.options import fail
+from lipcert.registry import import_files
 
 _START = """\
 lipcert: classifiers whose every prediction has a proved L2 radius
@@ -43,15 +41,14 @@ def start(context: typer.Context) -> None:
 
 def _mount() -> None:
     """Add one command per file; a file with a callback, such as data.py, is a group of commands."""
-    for module in pkgutil.iter_modules(commands.__path__):
-        if module.ispkg:
-            continue
-        own: typer.Typer = importlib.import_module(f"{commands.__name__}.{module.name}").app
+    for module in import_files("lipcert.commands"):
+        own: typer.Typer = module.app
+        name = module.__name__.rpartition(".")[2]
         if own.registered_callback is None:
             (entry,) = own.registered_commands
-            app.command(module.name)(entry.callback)  # type: ignore[type-var]
+            app.command(name)(entry.callback)  # type: ignore[type-var]
         else:
-            app.add_typer(own, name=module.name)
+            app.add_typer(own, name=name)
 
 
 _mount()

@@ -6,12 +6,15 @@ contribution needs: `lipcert list`, the recipes and the law tests find it by the
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from lipcert.errors import InputError
@@ -86,6 +89,45 @@ class Registry(Generic[T]):
         if self._discovered:
             return
         self._discovered = True
-        package = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{self._package}.{module.name}")
+        import_files(self._package)
+
+
+def import_files(package: str) -> list[ModuleType]:
+    """Import every file of a package, in alphabetical order; packages inside it are left alone."""
+    path = importlib.import_module(package).__path__
+    names = [module.name for module in pkgutil.iter_modules(path) if not module.ispkg]
+    return [importlib.import_module(f"{package}.{name}") for name in names]
+
+
+def names_in(package: str, *calls: str) -> list[str]:
+    """Read the names that the files of one of lipcert's packages register, without importing anything.
+
+    A shell that completes a name waits for it. A call with one of these names, such as `register` or `rule`,
+    registers the string that is its first argument, or else the classes among its arguments.
+
+    Example:
+        >>> names_in("lipcert.losses", "register")[:3]
+        ['aol', 'certificate-regularisation', 'cll']
+    """
+    folder = Path(__file__).parent.joinpath(*package.split(".")[1:])
+    found: set[str] = set()
+    for file in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and _last_name(node.func) in calls:
+                found |= _named(node.args)
+    return sorted(found)
+
+
+def _named(arguments: list[ast.expr]) -> set[str]:
+    match arguments:
+        case [ast.Constant(value=str(name)), *_]:
+            return {name}
+    return {_last_name(argument) for argument in arguments} - {""}
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return the last part of a dotted name; nothing for another expression."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""

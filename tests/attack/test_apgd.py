@@ -8,10 +8,20 @@ from torch import Tensor, nn
 
 from lipcert import certifier
 from lipcert.attack import BUDGETS
-from lipcert.attack.apgd import apgd_ce, apgd_t
+from lipcert.attack.apgd_ce import APGDCE
+from lipcert.attack.apgd_t import APGDT
+from lipcert.attack.base import Budget
 from lipcert.attack.target import Target
 from lipcert.certificates.certificate import Rounding
 from tests.attack.samples import BOUNDS, network, unprotected
+
+
+def apgd_ce(target: Target, eps: float, steps: int) -> Tensor:
+    return APGDCE().within(target, eps, Budget(0, steps, 0, 0))
+
+
+def apgd_t(target: Target, eps: float, steps: int, classes: int) -> Tensor:
+    return APGDT().within(target, eps, Budget(0, steps, 0, classes))
 
 
 @pytest.mark.parametrize("rounding", ["float64", "float32"])

@@ -10,7 +10,7 @@ from PIL import Image, ImageEnhance
 from torch import Tensor
 
 from lipcert import InputError
-from lipcert.data.augmentation import Augmentation
+from lipcert.data.augmentations.standard import Standard
 
 
 def pictures(batch: int = 16, side: int = 12, channels: int = 3) -> Tensor:
@@ -27,13 +27,13 @@ def chances(batch: int = 16, **fixed: float) -> Tensor:
 
 def test_nothing_asked_nothing_done() -> None:
     x = pictures()
-    assert torch.equal(Augmentation()(x, torch.rand(16, 7)), x.float() / 255)
+    assert torch.equal(Standard()(x, torch.rand(16, 7)), x.float() / 255)
 
 
 def test_a_crop_is_one_of_the_padded_image() -> None:
     x = pictures()
     draws = torch.rand(16, 7)
-    found = Augmentation(crop=4)(x, draws)
+    found = Standard(crop=4)(x, draws)
     padded = F.pad(x.float() / 255, (4, 4, 4, 4))
     for image, whole, draw in zip(found, padded, draws, strict=True):
         top, left = (int(v * 9) for v in draw[:2])
@@ -41,7 +41,7 @@ def test_a_crop_is_one_of_the_padded_image() -> None:
 
 
 def test_every_shift_is_as_likely() -> None:
-    draws = Augmentation(crop=4).draws(90_000, seed=0, epoch=0)
+    draws = Standard(crop=4).draws(90_000, seed=0, epoch=0)
     counts = (draws[:, 0] * 9).floor().long().bincount(minlength=9)
     assert counts.min() > 9_600
     assert counts.max() < 10_400
@@ -50,7 +50,7 @@ def test_every_shift_is_as_likely() -> None:
 def test_half_of_the_images_are_mirrored() -> None:
     x = pictures(1000, 4)
     draws = torch.rand(1000, 7)
-    found = Augmentation(flip=True)(x, draws)
+    found = Standard(flip=True)(x, draws)
     mirrored = draws[:, 3] < 0.5
     expected = torch.where(mirrored[:, None, None, None], x.flip(3), x).float() / 255
     assert torch.equal(found, expected)
@@ -60,13 +60,13 @@ def test_half_of_the_images_are_mirrored() -> None:
 @pytest.mark.parametrize(("draw", "turns"), [(1.0, 1), (0.0, -1)])
 def test_a_quarter_turn(draw: float, turns: int) -> None:
     x = pictures()
-    found = Augmentation(rotate=90)(x, chances(d2=draw))
+    found = Standard(rotate=90)(x, chances(d2=draw))
     assert torch.equal(found, torch.rot90(x, turns, dims=(2, 3)).float() / 255)
 
 
 def test_a_small_rotation_is_that_of_pillow() -> None:
     x = pictures(1, 32)
-    found = Augmentation(rotate=2)(x, chances(1, d2=1.0))[0]
+    found = Standard(rotate=2)(x, chances(1, d2=1.0))[0]
     image = Image.fromarray(x[0].permute(1, 2, 0).numpy())
     expected = torch.from_numpy(np.array(image.rotate(2))).permute(2, 0, 1).float() / 255
     assert (found == expected).float().mean() > 0.99  # a pixel between two places may go to either
@@ -79,7 +79,7 @@ def test_a_small_rotation_is_that_of_pillow() -> None:
 @pytest.mark.parametrize("draw", [0.0, 0.3, 0.999])
 def test_colours_change_as_in_pillow(position: int, enhance: type, draw: float) -> None:
     x = pictures(1, 16)
-    found = Augmentation(jitter=0.25)(x, chances(1, **{f"d{position}": draw}))[0]
+    found = Standard(jitter=0.25)(x, chances(1, **{f"d{position}": draw}))[0]
     factor = 1 + 0.25 * (2 * draw - 1)
     image = enhance(Image.fromarray(x[0].permute(1, 2, 0).numpy())).enhance(factor)
     expected = torch.from_numpy(np.array(image)).permute(2, 0, 1).float() / 255
@@ -87,7 +87,7 @@ def test_colours_change_as_in_pillow(position: int, enhance: type, draw: float) 
 
 
 def test_draws_depend_on_seed_epoch_and_index_alone() -> None:
-    some = Augmentation(4, True, 2.0, 0.25)
+    some = Standard(4, True, 2.0, 0.25)
     first = some.draws(100, seed=1, epoch=3)
     assert torch.equal(first, some.draws(100, seed=1, epoch=3))
     assert not torch.equal(first, some.draws(100, seed=2, epoch=3))
@@ -101,7 +101,7 @@ def test_draws_depend_on_seed_epoch_and_index_alone() -> None:
 def test_results_are_images() -> None:
     for shape in ((5, 1, 7, 9), (5, 3, 9, 7)):
         x = torch.randint(0, 256, shape, dtype=torch.uint8)
-        found = Augmentation(3, True, 30.0, 0.9)(x, torch.rand(5, 7))
+        found = Standard(3, True, 30.0, 0.9)(x, torch.rand(5, 7))
         assert found.shape == x.shape
         assert float(found.min()) >= 0
         assert float(found.max()) <= 1
@@ -113,6 +113,6 @@ def test_results_are_images() -> None:
 )
 def test_wrong_numbers_are_named(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Augmentation(**arguments)  # type: ignore[arg-type]
+        Standard(**arguments)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="uint8 images"):
-        Augmentation(crop=1)(torch.zeros(2, 3), torch.zeros(2, 7))
+        Standard(crop=1)(torch.zeros(2, 3), torch.zeros(2, 7))

@@ -10,10 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import lipcert.bounds.provers.convolution_norm as convolution
 import lipcert.bounds.rules.linear as linear
 from lipcert.bounds import Constant
 from lipcert.bounds.contract import RULES, Registered
+from lipcert.bounds.provers.convolutions.by_fourier import FourierProver
+from lipcert.bounds.provers.convolutions.by_gram import GramProver
+from lipcert.bounds.provers.convolutions.by_strips import StripProver
 from lipcert.bounds.provers.geometry import Geometry
 from lipcert.certificates import certifier, proved_model
 from tests.bounds.test_bounded import test_the_adjoint_of_any_convolution_is_exact as adjoint_law
@@ -102,14 +104,15 @@ def test_a_layer_counted_as_one(kind: type[nn.Module], monkeypatch: pytest.Monke
 
 
 def test_a_norm_taken_on_the_grid_of_the_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = convolution.fourier_upper
+    real = FourierProver.upper
     unpadded = ((0, 0), (0, 0))
 
-    def on_the_image(weight: Tensor, g: Geometry, strip_cost: int) -> tuple[float, str]:
+    def on_the_image(self: FourierProver, weight: Tensor, g: Geometry) -> float:
         inside = all(n >= r for n, r in zip(g.size, g.reach, strict=True))
-        return real(weight, replace(g, padding=unpadded) if inside else g, strip_cost)
+        return real(self, weight, replace(g, padding=unpadded) if inside else g)
 
-    monkeypatch.setattr(convolution, "_exact_side", lambda g, effort: 9000 * (effort == "exact"))
+    monkeypatch.setattr(GramProver, "is_affordable", lambda self, weight, g, effort: effort == "exact")
+    monkeypatch.setattr(StripProver, "is_affordable", lambda *_: False)
     assert caught(layer_laws("Conv2d")) == 0
-    monkeypatch.setattr(convolution, "fourier_upper", on_the_image)
+    monkeypatch.setattr(FourierProver, "upper", on_the_image)
     assert caught(layer_laws("Conv2d")) > 0

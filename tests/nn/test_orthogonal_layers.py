@@ -34,8 +34,11 @@ from lipcert.nn.bases.spectral import by_frequency, centred_symbol
 from lipcert.nn.cholesky import whitened
 from lipcert.nn.lot import orthogonal_factor
 from lipcert.nn.shift_mix import nearest_orthogonal, shift
-from lipcert.train.optimizers import adam, adamw, nadam, sgd
-from lipcert.train.orthogonal import OrthogonalAdam
+from lipcert.train.optimizers.adam import adam
+from lipcert.train.optimizers.adamw import adamw
+from lipcert.train.optimizers.nadam import nadam
+from lipcert.train.optimizers.orthogonal import OrthogonalAdam
+from lipcert.train.optimizers.sgd import sgd
 
 
 def singular_values(layer: nn.Module, *shape: int) -> Tensor:

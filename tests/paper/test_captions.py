@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 def trained(name: str, settings: tuple[str, ...] = (), seeds: tuple[int, ...] | None = None) -> Trained:
     """The trainings of a reproduction on a CPU, without their outcomes."""
-    return Trained(REPRODUCTIONS[name].trials(Path("out"), "cpu", seeds, settings), [])
+    return Trained(REPRODUCTIONS.create(name).trials(Path("out"), "cpu", seeds, settings), [])
 
 
 @pytest.mark.parametrize(("width", "epochs", "seeds"), [(0.25, 6, (1, 2)), (0.5, 9, (1, 2, 3))])

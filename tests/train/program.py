@@ -22,7 +22,8 @@ from lipcert.runs import Run
 from lipcert.train import Hardware, Plan
 from lipcert.train.hardware import is_first_process, shard_of
 from lipcert.train.loop import fit
-from lipcert.train.optimizers import adam, muon
+from lipcert.train.optimizers.adam import adam
+from lipcert.train.optimizers.muon import muon
 from lipcert.train.step import Single
 
 MODELS = {

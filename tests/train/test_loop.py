@@ -15,15 +15,17 @@ from torch import Tensor, nn
 
 from lipcert import InputError
 from lipcert.data import Dataset
-from lipcert.data.augmentation import Augmentation
+from lipcert.data.augmentations.standard import Standard
 from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import CLL, CrossEntropy
 from lipcert.runs import Run
 from lipcert.runs.metrics import Metrics
 from lipcert.train import Plan, fit
 from lipcert.train.checkpoint import load_checkpoint
-from lipcert.train.optimizers import adam
-from lipcert.train.schedules import Linear, MultiStep, Polynomial
+from lipcert.train.optimizers.adam import adam
+from lipcert.train.schedules.linear import Linear
+from lipcert.train.schedules.multistep import MultiStep
+from lipcert.train.schedules.polynomial import Polynomial
 from lipcert.train.stacked.stack import Stack
 from lipcert.train.state import Training
 from lipcert.train.step import Single
@@ -254,7 +256,7 @@ def test_images_train_in_any_layout(tmp_path: Path) -> None:
             model=nn.Sequential(*layers).double(),
             train=data,
             val=data,
-            augmentation=Augmentation(crop=2, flip=True, rotate=5, jitter=0.2),
+            augmentation=Standard(crop=2, flip=True, rotate=5, jitter=0.2),
             channels_last=channels_last,
         )
         fit(p, start(tmp_path / str(channels_last)))
@@ -265,7 +267,7 @@ def test_images_train_in_any_layout(tmp_path: Path) -> None:
 
 def test_augmentation_of_what_are_no_images_is_refused() -> None:
     with pytest.raises(InputError, match="augment"):
-        plan(augmentation=Augmentation(crop=2))
+        plan(augmentation=Standard(crop=2))
 
 
 def test_one_class_is_nothing_to_learn() -> None:

@@ -20,9 +20,9 @@ from lipcert.nn import MinMax
 from lipcert.nn.shift_mix import ShiftMix
 from lipcert.recipes import read_recipe
 from lipcert.train import fit
-from lipcert.train.muon import _POLES, _SCALE, Muon, is_matrix, orthogonalised
-from lipcert.train.optimizers import muon, optimizer_for
-from lipcert.train.schedules import OneCycle
+from lipcert.train.optimizers import optimizer_for
+from lipcert.train.optimizers.muon import _POLES, _SCALE, Muon, is_matrix, muon, orthogonalised
+from lipcert.train.schedules.one_cycle import OneCycle
 from lipcert.train.stacked.checks import check_stack
 from lipcert.train.state import Training
 from tests.train.test_loop import after_each_step, plan, start, weights

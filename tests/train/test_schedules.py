@@ -1,4 +1,4 @@
-"""Schedules: their formulas, and that every registered one is a function on [0, 1]."""
+"""The formulas of schedules."""
 
 from __future__ import annotations
 
@@ -9,25 +9,13 @@ import torch
 from torch import nn
 
 from lipcert import InputError
-from lipcert.train import SCHEDULES
-from lipcert.train.optimizers import OPTIMIZERS
-from lipcert.train.schedules import (
-    Linear,
-    Logarithmic,
-    MultiStep,
-    OneCycle,
-    Polynomial,
-    Trapezoid,
-    Triangular,
-)
-
-
-@pytest.mark.parametrize("name", list(SCHEDULES))
-def test_every_schedule_is_finite_on_the_whole_training(name: str) -> None:
-    schedule = SCHEDULES.example(name)
-    values = [schedule(0.7, t / 100) for t in range(101)]
-    assert all(math.isfinite(v) for v in values)
-    assert len(set(values)) > 1
+from lipcert.train.schedules.linear import Linear
+from lipcert.train.schedules.logarithmic import Logarithmic
+from lipcert.train.schedules.multistep import MultiStep
+from lipcert.train.schedules.one_cycle import OneCycle
+from lipcert.train.schedules.polynomial import Polynomial
+from lipcert.train.schedules.trapezoid import Trapezoid
+from lipcert.train.schedules.triangular import Triangular
 
 
 def test_polynomial_is_equation_19() -> None:
@@ -87,15 +75,3 @@ def test_one_cycle_is_that_of_torch() -> None:
 def test_impossible_schedules_are_refused(make) -> None:
     with pytest.raises(InputError):
         make()
-
-
-@pytest.mark.parametrize("name", list(OPTIMIZERS))
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_every_optimizer_goes_downhill(name: str, dtype: torch.dtype) -> None:
-    x = nn.Parameter(torch.ones(3, dtype=dtype))
-    optimizer = OPTIMIZERS.create(name, parameters=[x], **OPTIMIZERS[name].example)
-    for _ in range(20):
-        optimizer.zero_grad()
-        (x**2).sum().backward()
-        optimizer.step()
-    assert (x**2).sum() < 3

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from rich.progress import Progress
 from torch import Tensor, nn
 
-from lipcert.attack.apgd import apgd_ce, apgd_t
-from lipcert.attack.independent import brendel_bethge, deepfool, fmn, pgd
-from lipcert.attack.margin import towards_rival
-from lipcert.attack.projection import inside, reach
-from lipcert.attack.roundings import among_roundings
-from lipcert.attack.target import FARTHEST, Target
+from lipcert.attack.base import ATTACKS, Budget
+from lipcert.attack.target import Target
 from lipcert.certificates.certificate import Rounding
 from lipcert.certificates.certifier import Certifier
 from lipcert.data import Dataset
-
-
-class Budget(NamedTuple):
-    """How much to attack."""
-
-    samples: int
-    steps: int
-    tries: int  # of the search among roundings
-    classes: int  # that the targeted attack tries per sample
-
 
 BudgetName = Literal["full", "cpu", "smoke"]
 
@@ -37,11 +23,6 @@ BUDGETS: dict[BudgetName, Budget] = {
     "cpu": Budget(128, 50, 64, 3),
     "smoke": Budget(16, 10, 8, 2),
 }
-
-ATTACKS = ("margin", "rounding", "pgd", "apgd-ce", "apgd-t", "deepfool", "fmn", "brendel-bethge")
-
-# How much of the certified radius an attack on the claim may use.
-INSIDE = 0.999
 
 _BATCH = 128
 
@@ -77,14 +58,16 @@ def attack(
     radii: Sequence[float],
     budget: BudgetName = "cpu",
     rounding: Rounding = "float64",
-    attacks: Sequence[str] = ATTACKS,
+    attacks: Sequence[str] | None = None,
     local: Sequence[float] = (),
     quiet: bool = True,
 ) -> Band:
     """Attack some samples of a data set, at the radii and inside every certified radius.
 
-    `local` are the balls of the claim, as a certifier takes them.
+    `attacks` are the names of those to run, all by default; `local` are the balls of the claim, as a
+    certifier takes them.
     """
+    searches = {name: ATTACKS.create(name) for name in (ATTACKS if attacks is None else attacks)}
     size = BUDGETS[budget]
     # Any order of the data will do: always the same random ones.
     chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[: size.samples]
@@ -92,13 +75,13 @@ def attack(
     bounds = _bounds(x, radii)
     parts = []
     with Progress(transient=True, disable=quiet) as progress:
-        task = progress.add_task("attack", total=-(-len(x) // _BATCH) * len(attacks))
+        task = progress.add_task("attack", total=-(-len(x) // _BATCH) * len(searches))
         for start in range(0, len(x), _BATCH):
             target = Target.of(model, certifier, x[start : start + _BATCH], rounding, bounds, local)
             search = _Search(target, start)
-            for name in attacks:
+            for name, searcher in searches.items():
                 progress.update(task, description=name)
-                for points in _sets(name, target, radii, size):
+                for points in searcher.sets(target, radii, size):
                     search.note(name, points)
                 progress.advance(task)
             parts.append(search)
@@ -128,34 +111,6 @@ class _Search:
         for i in closer.nonzero().flatten().tolist():
             self.by[i] = name
         self.nearest = torch.where(closer, distance, self.nearest)
-
-
-def _sets(name: str, target: Target, radii: Sequence[float], size: Budget) -> Iterator[Tensor]:
-    """Yield the points that an attack finds, in sets of one per sample."""
-    if name == "margin":
-        yield towards_rival(target, INSIDE * target.radius.clamp_max(FARTHEST), size.steps)
-    if name == "rounding":
-        yield from among_roundings(target, size.steps, size.tries)
-    elif name in _NEAREST:
-        yield _NEAREST[name](target, size.steps)
-    else:
-        yield from (_at_eps(name, target, eps, size) for eps in radii)
-
-
-# Attacks that look for the nearest point; the others search within a given eps.
-_NEAREST = {"deepfool": deepfool, "fmn": fmn, "brendel-bethge": brendel_bethge}
-
-
-def _at_eps(name: str, target: Target, eps: float, size: Budget) -> Tensor:
-    """Return the points, at most eps away, that an attack finds."""
-    short = reach(target, eps)  # a little less than eps
-    if name == "margin":
-        points = towards_rival(target, torch.full_like(target.radius, short), size.steps)
-    elif name == "apgd-t":
-        points = apgd_t(target, short, size.steps, size.classes)
-    else:
-        points = {"pgd": pgd, "apgd-ce": apgd_ce}[name](target, short, size.steps)
-    return inside(target, points, eps)
 
 
 def _bounds(x: Tensor, radii: Sequence[float]) -> tuple[float, float]:

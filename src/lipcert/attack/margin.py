@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import torch
 from torch import Tensor
 
-from lipcert.attack.target import Target
+from lipcert.attack.base import ATTACKS, Budget, WithinEps
+from lipcert.attack.target import FARTHEST, Target
+
+# How much of the certified radius an attack on the claim may use.
+_INSIDE = 0.999
+
+
+@ATTACKS.register("margin")
+class Margin(WithinEps):
+    """Our own gradient ascent towards the rival, inside the certified radius as well."""
+
+    def sets(self, target: Target, radii: Sequence[float], size: Budget) -> Iterator[Tensor]:
+        """Yield a set inside every certified radius, then one per radius."""
+        yield towards_rival(target, _INSIDE * target.radius.clamp_max(FARTHEST), size.steps)
+        yield from super().sets(target, radii, size)
+
+    def within(self, target: Target, eps: float, size: Budget) -> Tensor:
+        """Return the points where the rival gains most: (B, ...)."""
+        return towards_rival(target, torch.full_like(target.radius, eps), size.steps)
 
 
 def towards_rival(target: Target, limit: Tensor, steps: int, seed: int = 0) -> Tensor:

@@ -40,7 +40,7 @@ def attack(
 ) -> None:
     """Attack a certified model; exit status 1 if a certificate breaks. Needs the extra `attack`.
 
-    Attacks: margin, rounding, PGD, APGD-CE and APGD-T (AutoAttack), DeepFool, FMN, Brendel-Bethge.
+    `lipcert list attacks` shows the attacks.
 
     Example: lipcert attack runs/moons-cll --budget smoke
     """

@@ -16,14 +16,18 @@ app = command()
 def list_(
     kind: Annotated[
         str,
-        typer.Argument(help=f"{', '.join(completion.KINDS)}.", autocompletion=completion.kinds),
+        typer.Argument(help=f"{', '.join(completion.NAMES)}.", autocompletion=completion.kinds),
     ],
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Show this one alone.", show_default="all", autocompletion=completion.names),
+    ] = None,
 ) -> None:
-    """Show what there is of a kind, with a line about each.
+    """Show what there is of a kind, with a line about each; one alone with its arguments.
 
     Example: lipcert list recipes
     """
     from lipcert.commands.work.listing import listing
 
-    for table in listing(kind):
+    for table in listing(kind, name):
         show(table)

@@ -21,8 +21,8 @@ from lipcert.losses import Loss
 from lipcert.models import create
 from lipcert.runs import Run
 from lipcert.train import Plan, fit
-from lipcert.train.optimizers import adam
-from lipcert.train.schedules import OneCycle
+from lipcert.train.optimizers.adam import adam
+from lipcert.train.schedules.one_cycle import OneCycle
 
 # Enough for the tables that come with scikit-learn; a large one is seen a few times all the same.
 _STEPS, _EPOCHS = 500, 10

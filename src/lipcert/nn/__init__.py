@@ -3,9 +3,6 @@
 Every file of this folder is imported, so that a new one registers its rules without being named here.
 """
 
-import importlib
-import pkgutil
-
 from lipcert.nn.aol import AOLConv2d, AOLLinear
 from lipcert.nn.blocks import Branches, Residual
 from lipcert.nn.bro import BROConv2d, BROLinear
@@ -27,6 +24,7 @@ from lipcert.nn.shift_mix import OrthogonalParameter, PartialAbs, ShiftMix
 from lipcert.nn.sll import SLLConv2d, SLLLinear
 from lipcert.nn.soc import SOCConv2d, SOCLinear
 from lipcert.nn.standardise import Standardise
+from lipcert.registry import import_files
 
 __all__ = [
     "AOLConv2d",
@@ -64,5 +62,4 @@ __all__ = [
     "Standardise",
 ]
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+import_files(__name__)

@@ -7,8 +7,8 @@ $$ y = M R^T\, \mathrm{shift}\big(R(x + p)\big) + b $$
 
 R and M are orthogonal, p is a term of the position (a row's and a column's, for every channel). `shift` moves
 a fifth of the channels each up, down, left and right around the circle, and leaves a fifth in place. The
-matrices are parameters that the optimiser keeps orthogonal (lipcert.train.orthogonal); in evaluation the
-orthogonal matrices nearest to them are executed.
+matrices are parameters that the optimiser keeps orthogonal (train/optimizers/orthogonal.py); in evaluation
+the orthogonal matrices nearest to them are executed.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from lipcert.paper.definition import Reduction, Reproduction, Trained, Variant
+from lipcert.paper.definition import Reduction, Reproduction, Trained, Variant, register
 from lipcert.paper.outcome import Outcome
 from lipcert.paper.two_moons import FIGURE_4
 from lipcert.report.comparison import PRINTED, compare
@@ -197,7 +197,7 @@ def _printed_gammas() -> Printed:
     return {("SOC", gamma): {CLEAN: accuracy / 100, NEAR: near / 100} for gamma, accuracy, near in columns}
 
 
-REPRODUCTIONS = (
+register(
     Reproduction(
         "table-tiny-imagenet",
         "Table 1: Tiny-ImageNet, rivals and CLL",

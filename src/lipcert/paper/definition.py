@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lipcert.errors import InputError
 from lipcert.recipes import read_recipe
+from lipcert.registry import Registry
 from lipcert.sweeps import Trial
 
 if TYPE_CHECKING:
@@ -136,6 +137,15 @@ class Reproduction:
         span = f"{epochs[0]}" if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"
         count = sum(len(reduction.seeds) + len(variant.more_seeds) for variant in variants)
         return f"{count} × {span} epochs" + (f", {reduction.cost}" if reduction.cost else "")
+
+
+REPRODUCTIONS: Registry[Reproduction] = Registry("reproduction", package="lipcert.paper")
+
+
+def register(*reproductions: Reproduction) -> None:
+    """Register reproductions by their names."""
+    for each in reproductions:
+        REPRODUCTIONS.register(each.name)(lambda found=each: found)
 
 
 def _key(setting: str) -> str:

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from lipcert.models.uniform import FAMILIES
 from lipcert.paper.curve_table import range_or_mean
-from lipcert.paper.definition import Reduction, Reproduction, Trained, Variant
+from lipcert.paper.definition import Reduction, Reproduction, Trained, Variant, register
 from lipcert.paper.outcome import Outcome
 from lipcert.report.heatmap import heatmaps
 from lipcert.runs.measures import Measure, clean, cra
@@ -140,4 +140,4 @@ GRID = Reproduction(
     shown=("certify.splits", "certify.radii"),
 )
 
-REPRODUCTIONS = (GRID,)
+register(GRID)

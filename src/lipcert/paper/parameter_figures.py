@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 
 from lipcert.paper.claims import ahead, constant, falls_outside, insensitive, scale_sets_khf, trades
-from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict
+from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict, register
 from lipcert.paper.outcome import Outcome, places, series_of
 from lipcert.report.method_names import method_of
 from lipcert.report.published import published
@@ -279,4 +279,4 @@ CONVERGENCE = Reproduction(
     ),
 )
 
-REPRODUCTIONS = (SLACK, EPSILON, LAMBDA, OFFSET, TEMPERATURE, CONVERGENCE)
+register(SLACK, EPSILON, LAMBDA, OFFSET, TEMPERATURE, CONVERGENCE)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict
+from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict, register
 from lipcert.paper.outcome import Outcome
 from lipcert.paper.parameter_figures import CLL, GLORO
 from lipcert.report.pareto_front import Point, draw_fronts, height
@@ -128,4 +128,4 @@ PARETO = Reproduction(
     ),
 )
 
-REPRODUCTIONS = (PARETO,)
+register(PARETO)

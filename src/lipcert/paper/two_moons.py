@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lipcert.paper.definition import Draw, Reproduction, Trained, Variant
+from lipcert.paper.definition import Draw, Reproduction, Trained, Variant, register
 from lipcert.report.moons_figure import moons_figure, slack_figure, soc_figure, teaser_figure
 from lipcert.runs import Run
 
@@ -38,7 +38,7 @@ def _soc(depth: int, gamma: str) -> Variant:
 
 FIGURE_4 = _variants(*(f"moons-{loss}{width}" for loss in ("cll", "gloro") for width in _WIDTHS))
 
-REPRODUCTIONS = (
+register(
     Reproduction(
         "moons-demo",
         "CLL and GloRo at the true margin 2ε = 0.3: the shortest look at what the library does",

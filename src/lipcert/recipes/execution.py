@@ -158,7 +158,7 @@ def build(recipe: Recipe, splits: Splits | None = None) -> tuple[Plan, ModelCard
         "seed": recipe.seed,
     }
     settings = recipe.train.model_dump(exclude={"dtype", "threads", "augment"})
-    settings["augmentation"] = recipe.train.augment
+    settings["augmentation"] = recipe.make_augmentation()
     plan: Plan = within("train", partial(Plan, **parts, **settings))
     return plan, card
 

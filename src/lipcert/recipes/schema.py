@@ -17,7 +17,7 @@ from lipcert.certificates.certificate import Rounding
 from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.local import balls_for
 from lipcert.certificates.verification import Training
-from lipcert.data.augmentation import Augmentation
+from lipcert.data.augmentations import AUGMENTATIONS, Augmentation
 from lipcert.data.base import DATASETS, Dataset, Split, load
 from lipcert.errors import InputError
 from lipcert.losses import LOSSES, Loss
@@ -55,6 +55,12 @@ class Component(BaseModel):
         return checked_arguments(constructor, self.arguments, set(provided), where)
 
 
+class AugmentationComponent(Component):
+    """An augmentation; the standard one need not be named."""
+
+    name: str = "standard"
+
+
 class TrainSettings(_Strict):
     """How long, in which pieces, on what."""
 
@@ -64,7 +70,7 @@ class TrainSettings(_Strict):
     threads: int | None = Field(default=None, gt=0)
     checkpoint_every: int = Field(default=1, gt=0)
     validate_every: int = Field(default=0, ge=0)
-    augment: Augmentation | None = None
+    augment: AugmentationComponent | None = None
     balanced: bool = False
     accumulate: int = Field(default=1, gt=0)
     clip: float | None = Field(default=None, gt=0)
@@ -119,6 +125,7 @@ class Recipe(_Strict):
         self.model.check(MODELS, "model", "num_classes", "input_shape")
         self.make_optimizer()([torch.nn.Parameter(torch.zeros(1))])
         loss = self.make_loss()
+        self.make_augmentation()
         self.make_schedules()
         for key in self.schedule:
             self._check_target(key, loss)
@@ -160,6 +167,15 @@ class Recipe(_Strict):
             return optimizer
 
         return make
+
+    def make_augmentation(self) -> Augmentation | None:
+        """Return what changes the training images; None if nothing does."""
+        if self.train.augment is None:
+            return None
+        name, where = self.train.augment.name, "train.augment"
+        arguments = self.train.augment.check(AUGMENTATIONS, where)
+        made: Augmentation = within(where, partial(AUGMENTATIONS.create, name, **arguments))
+        return made
 
     def make_loss(self) -> Loss:
         """The loss at its starting values."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.data import Dataset
-from lipcert.data.augmentation import Augmentation
+from lipcert.data.augmentations import Augmentation
 from lipcert.errors import InputError
 from lipcert.losses import Loss
 from lipcert.train.schedules import Schedule

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from lipcert.bounds import upper
-from lipcert.bounds.provers import convolution_norm as convolution
+from lipcert.bounds.provers.convolutions import by_gram
 from lipcert.bounds.provers.fourier import _table
 from tests.bounds.provers.arb import arb_norm
 from tests.bounds.provers.choice import PROVERS, force
@@ -186,7 +186,7 @@ def test_a_depthwise_convolution_is_proved_group_by_group() -> None:
     ],
 )
 def test_what_the_exact_prover_may_cost(groups: int, side: int, limit: int, exact: bool) -> None:
-    assert convolution._affordable(groups, side, limit) == exact
+    assert by_gram._affordable(groups, side, limit) == exact
 
 
 def single(kernel: Tensor) -> nn.Conv2d:

@@ -22,15 +22,17 @@ from torch.profiler import ProfilerActivity, profile
 
 from lipcert import InputError, PairLip
 from lipcert.data import Dataset
-from lipcert.data.augmentation import Augmentation
+from lipcert.data.augmentations.standard import Standard
 from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import AOL, CLL, LOSSES, CrossEntropy, GloRo, Loss
 from lipcert.nn import MinMax, ShiftMix
 from lipcert.runs import Run
 from lipcert.train import Hardware, Plan, fit, fit_stack
 from lipcert.train.checkpoint import load_checkpoint
-from lipcert.train.optimizers import adam, sgd
-from lipcert.train.schedules import MultiStep, Polynomial
+from lipcert.train.optimizers.adam import adam
+from lipcert.train.optimizers.sgd import sgd
+from lipcert.train.schedules.multistep import MultiStep
+from lipcert.train.schedules.polynomial import Polynomial
 from lipcert.train.stacked.stack import Stack
 from lipcert.train.state import Training
 from lipcert.train.step import Single
@@ -173,7 +175,7 @@ def test_images_and_convolutions(tmp_path: Path) -> None:
     data = Dataset(images, torch.arange(40) % 2, ("a", "b"))
 
     def plans(*layers: Callable[[], nn.Module]) -> list[Plan]:
-        augmentation = Augmentation(crop=2, flip=True, rotate=5, jitter=0.2)
+        augmentation = Standard(crop=2, flip=True, rotate=5, jitter=0.2)
         common = {"train": data, "val": data, "augmentation": augmentation, "clip": 1.0}
         return [
             plan(i, CLL(eps=0.1, slack=0.1), make=lambda: nn.Sequential(*(f() for f in layers)), **common)

@@ -1,34 +1,19 @@
-"""The norm of a convolution, proved: by its Gram matrix or its Fourier symbol, as effort and size choose."""
+"""The norm of a convolution, proved: by the tightest registered prover that the effort affords."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from lipcert.bounds.contract import Proof
+from lipcert.bounds.provers.convolutions import PROVERS, Prover
 from lipcert.bounds.provers.factorisation import scale_to_one
-from lipcert.bounds.provers.fourier import circular_norm_upper, dilated, embedded_norm_upper, polyphase
+from lipcert.bounds.provers.fourier import circular_norm_upper
 from lipcert.bounds.provers.geometry import Geometry
-from lipcert.bounds.provers.gram import EXACT_SIDE, Operator, operator_norm_upper
 from lipcert.bounds.provers.proof_cache import remembered
 from lipcert.bounds.provers.rounding import U, ldexp_up, mul_up, sqrt_up
-from lipcert.bounds.provers.strips import Strip, strip_norm_upper
-
-# Sides of the Gram matrix up to which the exact prover is used without being asked for: always when the
-# user leaves the choice to us, and when the kernel's share of the image makes the others loose.
-_AUTO_SIDE = 2048
-_LARGE, _LARGE_SIDE = 0.02, 4096
-_VERY_LARGE = 0.1
-
-# What the strips of a large kernel may cost, in multiplications, and what they may if one is in a hurry.
-_STRIP_COST = 4 * EXACT_SIDE**3
-_FAST_STRIP_COST = EXACT_SIDE**3 // 4
-
-# A proof of a small group costs as much as one of this side.
-_LEAST_SIDE = 512
 
 
 def convolution_upper(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
@@ -40,68 +25,15 @@ def _prove(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
     scaled, exponent = scale_to_one(weight.detach().to("cpu", torch.float64))
     if scaled is None:
         return Proof(0.0, "known")
-    groups = [_operator(part, replace(geometry, groups=1)) for part in scaled.chunk(geometry.groups)]
-    if _affordable(len(groups), groups[0].side, _exact_side(geometry, effort)):
-        value, prover = max(operator_norm_upper(group) for group in groups), "gram"
-    else:
-        value, prover = fourier_upper(scaled, geometry, _strip_cost(geometry, effort))
-    return Proof(ldexp_up(value, exponent), prover)
+    name, prover = choose_prover(scaled, geometry, effort)
+    return Proof(ldexp_up(prover.upper(scaled, geometry), exponent), name)
 
 
-def _affordable(groups: int, side: int, limit: int) -> bool:
-    """Whether Gram matrices of this side, one a group, cost no more than one of side `limit`."""
-    return groups * side <= limit or groups * max(side, _LEAST_SIDE) ** 3 <= limit**3
-
-
-def _exact_side(geometry: Geometry, effort: str) -> int:
-    """The side of the Gram matrix up to which the exact prover is used."""
-    if effort == "exact" or geometry.kernel_share > _VERY_LARGE:
-        return EXACT_SIDE
-    if geometry.kernel_share > _LARGE:
-        return _LARGE_SIDE
-    return _AUTO_SIDE if effort == "auto" else 0
-
-
-def _strip_cost(geometry: Geometry, effort: str) -> int:
-    """Return what strips may cost; nothing where the Fourier bound is good enough."""
-    if geometry.kernel_share <= _LARGE:
-        return 0
-    return _FAST_STRIP_COST if effort == "fast" else _STRIP_COST
-
-
-def _operator(weight: Tensor, g: Geometry) -> Operator:
-    outputs, inputs, *kernel = weight.shape
-    absolute = weight.abs()
-    # One pixel in several places: its coefficient, and what flows back to it, are sums of as many terms.
-    terms = max(inputs, outputs) * math.prod(kernel) * g.copies + 2 * g.copies
-    return Operator(
-        input_shape=(inputs, *g.size),
-        output_shape=(outputs, *g.output),
-        apply=lambda x: g.convolve(x, weight),
-        adjoint=lambda y: g.transpose(y, weight),
-        absolute_apply=lambda x: g.convolve(x, absolute),
-        absolute_adjoint=lambda y: g.transpose(y, absolute),
-        terms=terms,
-    )
-
-
-def fourier_upper(weight: Tensor, g: Geometry, strip_cost: int) -> tuple[float, str]:
-    """The largest group's norm, times that of the padding where it repeats pixels; and the prover."""
-    whole = dilated(weight, g.dilation)
-    if g.mode == "circular" and _wraps_once(g):
-        # On the image's own grid; a stride that does not divide it is dropped, which only adds outputs.
-        divides = all(n % s == 0 for n, s in zip(g.size, g.stride, strict=True))
-        stride = g.stride if divides else (1, 1)
-        cells = (g.size[0] // stride[0], g.size[1] // stride[1])
-        parts = polyphase(whole, stride).chunk(g.groups)
-        return max(circular_norm_upper(part, cells) for part in parts), "fourier"
-    parts = polyphase(whole, g.stride).chunk(g.groups)
-    strip = Strip.of(g)
-    if len(parts) * strip.cost(parts[0]) <= strip_cost:
-        norm, prover = max(strip_norm_upper(part, strip) for part in parts), "strips"
-    else:
-        norm, prover = max(embedded_norm_upper(part, g.cells) for part in parts), "fourier"
-    return (mul_up(norm, sqrt_up(float(g.copies))) if g.copies > 1 else norm), prover
+def choose_prover(weight: Tensor, geometry: Geometry, effort: str) -> tuple[str, Prover]:
+    """Return the tightest prover that can prove this bound at this effort, with its name."""
+    provers = [(name, PROVERS.create(name)) for name in PROVERS]
+    fit = [p for p in provers if p[1].can_prove(geometry) and p[1].is_affordable(weight, geometry, effort)]
+    return min(fit, key=lambda named: named[1].looseness)
 
 
 def any_size_upper(weight: Tensor) -> float:
@@ -124,10 +56,3 @@ def any_size_upper(weight: Tensor) -> float:
 def _grid(degree: int) -> int:
     """Points on which a polynomial of this degree is bounded to half a percent."""
     return max(1, 32 * degree)
-
-
-def _wraps_once(g: Geometry) -> bool:
-    """Whether no output of a circular convolution is made twice."""
-    return all(
-        (n - r) // s + 1 <= -(-m // s) for n, r, s, m in zip(g.padded, g.reach, g.stride, g.size, strict=True)
-    )

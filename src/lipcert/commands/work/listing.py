@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import typer
+
+from lipcert.commands.support.completion import NAMES
+from lipcert.commands.support.kinds import KINDS
 from lipcert.errors import InputError
+from lipcert.registry import import_files
 from lipcert.tables import Table
 from lipcert.tables.table import text_table
 
 
-def listing(kind: str) -> list[Table[Any]]:
-    """Names and one line about each; of trained models a leaderboard for every data set."""
-    if kind not in KINDS:
-        raise InputError(f"list: expected one of {', '.join(KINDS)}, got {kind!r}")
-    if kind == "trained":
+def listing(kind: str, name: str | None = None) -> list[Table[Any]]:
+    """Return names and one line about each, or one alone; for trained models a leaderboard per data set."""
+    if kind not in NAMES:
+        raise InputError(f"list: expected one of {', '.join(NAMES)}, got {kind!r}")
+    if kind == "trained" and name is None:
         from lipcert.report.leaderboard import leaderboard, leaderboard_table
 
         return [leaderboard_table(data, entries) for data, entries in leaderboard().items()]
-    return [replace(text_table(["name", "what it is"], list(_LINES[kind]())), title=kind)]
+    if name is not None:
+        return [_table(kind, _one(kind, name))]
+    return [_table(kind, _LINES.get(kind, partial(_registered, kind))())]
 
 
 Lines = Iterable[tuple[str, str]]
+
+
+def _table(kind: str, lines: Lines) -> Table[Any]:
+    return replace(text_table(["name", "what it is"], list(lines)), title=kind)
+
+
+def _one(kind: str, name: str) -> Lines:
+    """Return the whole docstring and the arguments of what is registered, the line of anything else."""
+    if kind in KINDS and kind not in _LINES:
+        make = KINDS[kind].open()[name].constructor
+        plain = [p.replace(annotation=p.empty) for p in inspect.signature(make).parameters.values()]
+        return [(name, f"{inspect.getdoc(make)}\n\n{name}{inspect.Signature(plain)}")]
+    found = [line for line in _LINES[kind]() if line[0] == name]
+    if not found:
+        raise InputError(f"list: there is no {name!r} among the {kind}")
+    return found
+
+
+def _registered(kind: str) -> Lines:
+    registry = KINDS[kind].open()
+    return [(name, registry[name].summary) for name in registry]
 
 
 def _recipes() -> Lines:
@@ -31,13 +61,19 @@ def _recipes() -> Lines:
     return [(name, read_recipe(name).claim) for name in packaged_recipes()]
 
 
+def _trained() -> Lines:
+    from lipcert.models.trained import trained_models
+
+    return [(name, f"`lipcert inspect {name}` shows its layers") for name in trained_models()]
+
+
 def _reproductions() -> Lines:
     from lipcert.paper import REPRODUCTIONS
     from lipcert.paper.definition import BUDGETS
 
     return [
         (r.name, "\n".join([r.summary, *(f"  {budget}: {r.cost(budget)}" for budget in BUDGETS)]))
-        for r in REPRODUCTIONS.values()
+        for r in map(REPRODUCTIONS.create, REPRODUCTIONS)
     ]
 
 
@@ -49,44 +85,18 @@ def _layers() -> Lines:
     return sorted(known) + [(t.__name__, f"refused: {why}") for t, why in REFUSALS.items()]
 
 
-def _losses() -> Lines:
-    from lipcert.losses import LOSSES
-
-    return [(name, LOSSES[name].summary) for name in LOSSES]
-
-
-def _models() -> Lines:
-    from lipcert.models import MODELS
-
-    return [(name, MODELS[name].summary) for name in MODELS]
-
-
-def _data() -> Lines:
-    from lipcert.data import DATASETS
-
-    return [(name, DATASETS[name].summary) for name in DATASETS]
-
-
-def _schedules() -> Lines:
-    from lipcert.train import SCHEDULES
-
-    return [(name, SCHEDULES[name].summary) for name in SCHEDULES]
-
-
-def _optimizers() -> Lines:
-    from lipcert.train.optimizers import OPTIMIZERS
-
-    return [(name, OPTIMIZERS[name].summary) for name in OPTIMIZERS]
+def _commands() -> Lines:
+    found = {
+        module.__name__.rpartition(".")[2]: typer.main.get_command(module.app)
+        for module in import_files("lipcert.commands")
+    }
+    return [(name, (command.help or "").partition("\n")[0]) for name, command in found.items()]
 
 
 _LINES: dict[str, Callable[[], Lines]] = {
     "recipes": _recipes,
+    "trained": _trained,
     "reproductions": _reproductions,
-    "losses": _losses,
     "layers": _layers,
-    "models": _models,
-    "data": _data,
-    "schedules": _schedules,
-    "optimizers": _optimizers,
+    "commands": _commands,
 }
-KINDS = (*_LINES, "trained")

@@ -41,9 +41,7 @@ def carry_out(
     overwrite: bool = False,
 ) -> Report:
     """Everything; what is already trained is kept, what fails is left out of tables and figures."""
-    if name not in REPRODUCTIONS:
-        raise InputError(f"unknown reproduction {name!r}; known: {', '.join(REPRODUCTIONS)}")
-    reproduction = REPRODUCTIONS[name]
+    reproduction = REPRODUCTIONS.create(name)
     trials = reproduction.trials(output, budget, seeds, settings)
     _make_writable(output)
     failures = run_trials([trial for _, trial in trials], crew, overwrite)

@@ -6,16 +6,26 @@ comes close, and there the order of a sum decides. Bisection, then small random 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
+from lipcert.attack.base import ATTACKS, Attack, Budget
 from lipcert.attack.margin import towards_rival
 from lipcert.attack.target import FARTHEST, Target
 
 # A boundary farther out than this, in radii, cannot be reached by rounding.
 _CLOSE = 1.001
+
+
+@ATTACKS.register("rounding")
+class Rounding(Attack):
+    """Our own search among the last floats before the certified radius, where rounding decides."""
+
+    def sets(self, target: Target, radii: Sequence[float], size: Budget) -> Iterator[Tensor]:
+        """Yield points about on the boundary and about on the certified sphere."""
+        yield from among_roundings(target, size.steps, size.tries)
 
 
 def among_roundings(target: Target, steps: int, tries: int, seed: int = 0) -> Iterator[Tensor]:

@@ -19,14 +19,17 @@ the matrix sign function in two iterations. SIAM Review 58(3), 2016.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from lipcert.errors import InputError
 from lipcert.nn.shift_mix import OrthogonalParameter
-from lipcert.train.orthogonal import OrthogonalAdam
+from lipcert.train.optimizers.base import OPTIMIZERS, Parameters, check_rates
+from lipcert.train.optimizers.orthogonal import OrthogonalAdam
 
 # c, and pairs of s_j and a_j.
 _SCALE = 0.9123147825660636
@@ -37,6 +40,29 @@ _LARGE, _STRIPS = 256, 4
 
 # Below this the trace of a Gram matrix counts as zero.
 _SMALLEST = 1e-18
+
+
+@OPTIMIZERS.register("muon", example={"lr": 0.02})
+def muon(
+    parameters: Parameters,
+    head: Collection[nn.Parameter] = (),
+    lr: float = 0.02,
+    momentum: float = 0.95,
+    nesterov: bool = True,
+    weight_decay: float = 0.0,
+    adam_lr: float = 4e-3,
+    adam_betas: tuple[float, float] = (0.9, 0.999),
+) -> torch.optim.Optimizer:
+    """Orthogonalised steps for hidden matrices and kernels; Adam for head, biases and the rest.
+
+    `adam_lr` is Adam's learning rate; a schedule of `lr` shapes both.
+    """
+    check_rates(lr, weight_decay)
+    if not 0 < adam_lr < math.inf:
+        raise InputError(f"adam_lr: expected a number > 0, got {adam_lr!r}")
+    if not 0 <= momentum < 1:
+        raise InputError(f"momentum: expected from 0 to below 1, got {momentum!r}")
+    return Muon(parameters, head, lr, momentum, nesterov, weight_decay, adam_lr, adam_betas)
 
 
 class Muon(OrthogonalAdam):

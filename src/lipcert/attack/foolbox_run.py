@@ -1,4 +1,4 @@
-"""Attacks from foolbox: written by others, so that a mistake of ours is not made twice."""
+"""How attacks of foolbox run: written by others, so that a mistake of ours is not made twice."""
 
 from __future__ import annotations
 
@@ -14,32 +14,6 @@ if TYPE_CHECKING:
     from lipcert.attack.target import Target
 
 
-def pgd(target: Target, eps: float, steps: int) -> Tensor:
-    """Projected gradient descent on the cross-entropy, within eps."""
-    return _run(target, "L2PGD", steps, eps)
-
-
-def deepfool(target: Target, steps: int) -> Tensor:
-    """Newton steps to the nearest linearised boundary."""
-    return _run(target, "L2DeepFoolAttack", steps)
-
-
-def fmn(target: Target, steps: int) -> Tensor:
-    """Fast minimum-norm attack."""
-    return _run(target, "L2FMNAttack", steps)
-
-
-def brendel_bethge(target: Target, steps: int) -> Tensor:
-    """Walks along the boundary towards the sample, from where DeepFool crossed it."""
-    start = deepfool(target, steps)
-    crossed = target.flipped(start)
-    points = target.x.clone()
-    if crossed.any():
-        some = target.where(crossed)
-        points[crossed] = _run(some, "L2BrendelBethgeAttack", steps, starting_points=start[crossed])
-    return points
-
-
 class _Logits(nn.Module):
     """foolbox wants a module."""
 
@@ -51,7 +25,10 @@ class _Logits(nn.Module):
         return self._network(x)
 
 
-def _run(target: Target, name: str, steps: int, eps: float | None = None, **settings: Any) -> Tensor:
+def foolbox_points(
+    target: Target, name: str, steps: int, eps: float | None = None, **settings: Any
+) -> Tensor:
+    """Return the points that an attack of foolbox finds, always from the same random start: (B, ...)."""
     foolbox = needed("foolbox")
     needed("numba")  # Brendel-Bethge compiles with it
     model = foolbox.PyTorchModel(_Logits(target).eval(), bounds=target.bounds, device="cpu")

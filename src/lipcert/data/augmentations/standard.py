@@ -1,7 +1,6 @@
 """Random crops, flips, rotations and colours, on whole batches.
 
-What happens to a sample is a function of the seed, the epoch and its index, so any number of processes sees
-the same images. Pixels are moved while they are bytes, to the nearest place, with zeros from outside; colours
+Pixels are moved while they are bytes, to the nearest place, with zeros from outside; colours
 are changed afterwards, brightness first, then contrast, then saturation.
 """
 
@@ -9,20 +8,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from lipcert.data.augmentations.base import AUGMENTATIONS, Augmentation
 from lipcert.errors import InputError
 
 # Red, green and blue in a grey value (ITU-R 601).
 _GREY = (0.299, 0.587, 0.114)
 
 
+@AUGMENTATIONS.register("standard", example={"crop": 2, "flip": True, "rotate": 5.0, "jitter": 0.25})
 @dataclass(frozen=True)
-class Augmentation:
-    """How far images move, `crop` pixels and `rotate` degrees either way; colours by 1 ± `jitter`."""
+class Standard(Augmentation):
+    """Moves images, by `crop` pixels and `rotate` degrees either way, and colours by 1 ± `jitter`."""
+
+    chances: ClassVar[int] = 7
 
     crop: int = 0
     flip: bool = False
@@ -37,14 +40,8 @@ class Augmentation:
         if not 0 <= self.jitter < 1:
             raise InputError(f"jitter: expected a number from 0 to 1, got {self.jitter}")
 
-    def draws(self, samples: int, seed: int, epoch: int) -> Tensor:
-        """The chances of every sample in an epoch: (samples, 7) in [0, 1)."""
-        return torch.from_numpy(np.random.default_rng([seed, epoch]).random((samples, 7), dtype=np.float32))
-
-    def __call__(self, images: Tensor, draws: Tensor) -> Tensor:
-        """uint8 (B, C, H, W) and their draws (B, 7) to float32 in [0, 1]."""
-        if images.ndim != 4 or images.dtype != torch.uint8:
-            raise InputError(f"augmentation is for uint8 images, got {images.dtype} {tuple(images.shape)}")
+    def changed(self, images: Tensor, draws: Tensor) -> Tensor:
+        """Move pixels, then change colours."""
         moved = self._move(images, draws) if self.crop or self.flip or self.rotate else images
         x = moved.float() / 255
         return self._recolour(x, draws) if self.jitter else x

@@ -1,0 +1,31 @@
+"""Smith's one-cycle policy, with half cosines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lipcert.train.schedules.base import SCHEDULES, Schedule, check_fraction, half_cosine
+
+
+@SCHEDULES.register("one-cycle")
+@dataclass(frozen=True)
+class OneCycle(Schedule):
+    """Half a cosine up from value/`divide` to the value at `peak`, half a cosine down to value/`final`.
+
+    Example:
+        >>> OneCycle()(start=1.0, t=0.3)
+        1.0
+    """
+
+    peak: float = 0.3
+    divide: float = 25.0
+    final: float = 1e4
+
+    def __post_init__(self) -> None:
+        check_fraction("peak", self.peak)
+
+    def __call__(self, start: float, t: float) -> float:
+        """The value at fraction t."""
+        if t <= self.peak:
+            return half_cosine(start / self.divide, start, t / self.peak)
+        return half_cosine(start, start / self.final, (t - self.peak) / (1 - self.peak))

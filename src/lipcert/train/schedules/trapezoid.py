@@ -1,0 +1,30 @@
+"""A rise, a plateau and a fall, in straight lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lipcert.errors import InputError
+from lipcert.train.schedules.base import SCHEDULES, Schedule
+
+
+@SCHEDULES.register("trapezoid")
+@dataclass(frozen=True)
+class Trapezoid(Schedule):
+    """0 → value at `rise`, kept until `fall`, → 0 at the end, in straight lines.
+
+    Example:
+        >>> Trapezoid(rise=0.1, fall=0.5)(start=1.0, t=0.75)
+        0.5
+    """
+
+    rise: float = 0.05
+    fall: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rise <= self.fall < 1:
+            raise InputError(f"rise, fall: expected 0 < rise <= fall < 1, got {self.rise}, {self.fall}")
+
+    def __call__(self, start: float, t: float) -> float:
+        """The value at fraction t."""
+        return start * min(t / self.rise, 1.0, (1 - t) / (1 - self.fall))
