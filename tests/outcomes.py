@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from lipcert.certificates.statement import Environment
+from lipcert.data.base import Split
 from lipcert.paper.outcome import Outcome
 from lipcert.runs.rows import RunRow, SplitRow
 from lipcert.tables.kinds import Interval
@@ -38,3 +42,9 @@ def outcome(
         splits={"test": SplitRow(100, clean, {36 / 255: cra}, Interval(0.0, 1.0))},
     )
     return Outcome(run, series, x, k_f_in_training, cra_by_epoch)
+
+
+def validated(certified: Mapping[float, float], k_f: float = 10.0) -> RunRow:
+    """A run on the validation split, by radius."""
+    splits: dict[Split, SplitRow] = {"val": SplitRow(100, 0.8, certified, Interval(0.0, 1.0))}
+    return replace(outcome(k_f=k_f).run, splits=splits)

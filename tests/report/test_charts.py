@@ -8,18 +8,21 @@ from typing import Any, cast
 import pytest
 import torch
 
+from lipcert.recipes import read_recipe
 from lipcert.report.charts import radius_chart, sweep_charts, training_charts
 from lipcert.report.report_inputs import Finished
 from lipcert.runs.metrics import Metrics, Validation
+from lipcert.sweeps.summary import Combination
+from tests.outcomes import validated
 
 
 def finished(**parts: Any) -> Finished:
-    return cast(Finished, SimpleNamespace(name="run", **parts))
+    return cast(Finished, SimpleNamespace(name="run", **{"recipe": read_recipe("moons-cll"), **parts}))
 
 
 def test_a_point_of_the_radius_curve_is_the_share_certified_beyond_it() -> None:
     robust = torch.tensor([0.0, 0.0, 0.1, 0.2, 0.5])
-    recipe = SimpleNamespace(certify=SimpleNamespace(radii=(0.1, 0.25)))
+    recipe = read_recipe("moons-cll", overrides=["certify.radii=[0.1, 0.25]"])
     chart = radius_chart([finished(robust=robust, recipe=recipe)])
     (line,) = chart.lines
     assert line.x[0] == 0.0
@@ -48,11 +51,13 @@ def test_accuracies_of_a_training_are_drawn_in_percent_and_losses_are_not() -> N
 )
 def test_a_sweep_over_decades_has_a_logarithmic_axis(values: tuple[str, str], log: bool) -> None:
     summary = [
-        {"loss.lam": value, "val CRA 0.15": (cra, 0.01), "K_f": (7.0, None)}
+        Combination({"loss.lam": value}, [validated({0.15: cra + d}, k_f=7.0) for d in (-0.01, 0.01)])
         for value, cra in zip(reversed(values), (0.25, 0.5), strict=True)
     ]
-    accuracy, constant = sweep_charts("sweep", ["loss.lam", "seed"], summary)
+    accuracy, constant = sweep_charts("sweep", summary)
     assert (accuracy.log_x, constant.log_x, constant.log_y) == (log, log, True)
-    (line,) = accuracy.lines
-    assert (line.x, line.y, line.spread) == ([float(v) for v in values], [50.0, 25.0], [1.0, 1.0])
+    _, line = accuracy.lines  # clean accuracy comes first
+    assert line.x == [float(v) for v in values]
+    assert line.y == pytest.approx([50.0, 25.0])
+    assert line.spread == pytest.approx([2**0.5, 2**0.5])
     assert (constant.lines[0].y, constant.lines[0].spread) == ([7.0, 7.0], [0.0, 0.0])
