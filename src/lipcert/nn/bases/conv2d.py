@@ -95,7 +95,7 @@ class DerivedConv2d(Derived):
         return filled(layer, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, "
             f"padding={self.padding}, dilation={self.dilation}, bias={self.bias is not None}, "

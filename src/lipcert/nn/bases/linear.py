@@ -44,7 +44,7 @@ class DerivedLinear(Derived):
         return linear_with(self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
 
 

@@ -94,7 +94,7 @@ class PotentialLinear(Potential):
         return Residual(into, self.activation, back)
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return f"{self.features}, {self.inner}"
 
 
@@ -146,7 +146,7 @@ class PotentialConv2d(Potential):
         return Geometry((shape[-2], shape[-1]), (k, k), (1, 1), ((p, p), (p, p)), (1, 1), 1, "zeros")
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return f"{self.in_channels}, {self.inner}, kernel_size={self.kernel_size}"
 
 

@@ -154,7 +154,7 @@ class SpectralConv2d(Spectral):
         return by_frequency(F.pad(x, (p, p, p, p)), matrices)[..., p:-p, p:-p]
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.raw.shape[-1]}, stride={self.stride}"
         )
