@@ -103,7 +103,7 @@ def test_model_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file({"w": torch.ones(1)}, path)
-    with pytest.raises(InputError, match="not written by lipcert"):
+    with pytest.raises(InputError, match="found no model card"):
         load(path)
     with pytest.raises(InputError, match="no such run"):
         load(tmp_path / "nothing")
