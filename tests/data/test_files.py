@@ -191,7 +191,7 @@ def save(path: Path, *shape: int) -> None:
         (lambda r: cut(r / "dogs" / "1.png"), "not a readable image"),
         (lambda r: [p.unlink() for p in (r / "dogs").iterdir()], "no images of this class"),
         (lambda r: [p.unlink() for p in sorted((r / "dogs").iterdir())[1:]], "a single sample"),
-        (lambda r: (r / "dogs").rename(r / ".dogs"), "a folder a class"),
+        (lambda r: (r / "dogs").rename(r / ".dogs"), "one subfolder per class"),
     ],
 )
 def test_folders_that_cannot_be_are_named(

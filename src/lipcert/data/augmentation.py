@@ -1,8 +1,8 @@
 """Random crops, flips, rotations and colours, on whole batches.
 
-What happens to a sample is a function of the seed, the epoch and its index, so any number of processes sees
-the same images. Pixels are moved while they are bytes, to the nearest place, with zeros from outside; colours
-are changed afterwards, brightness first, then contrast, then saturation.
+The change of a sample is a function of the seed, the epoch and its index, so any number of processes sees
+the same images. Pixels are moved as bytes, to the nearest place, with zeros from outside. Colours are
+changed afterwards: brightness first, then contrast, then saturation.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from torch import Tensor
 
 from lipcert.errors import InputError
 
-# Red, green and blue in a grey value (ITU-R 601).
+# The weights of red, green and blue in a grey value (ITU-R 601).
 _GREY = (0.299, 0.587, 0.114)
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How far images move, `crop` pixels and `rotate` degrees either way; colours by 1 ± `jitter`."""
+    """Random changes: `crop` pixels and `rotate` degrees either way, a `flip`, colours by 1 ± `jitter`."""
 
     crop: int = 0
     flip: bool = False
@@ -38,11 +38,11 @@ class Augmentation:
             raise InputError(f"jitter: expected a number from 0 to 1, got {self.jitter}")
 
     def draws(self, samples: int, seed: int, epoch: int) -> Tensor:
-        """The chances of every sample in an epoch: (samples, 7) in [0, 1)."""
+        """Draw the random numbers of every sample in an epoch: (samples, 7) in [0, 1)."""
         return torch.from_numpy(np.random.default_rng([seed, epoch]).random((samples, 7), dtype=np.float32))
 
     def __call__(self, images: Tensor, draws: Tensor) -> Tensor:
-        """uint8 (B, C, H, W) and their draws (B, 7) to float32 in [0, 1]."""
+        """Augment uint8 images (B, C, H, W) by their draws (B, 7) and return float32 in [0, 1]."""
         if images.ndim != 4 or images.dtype != torch.uint8:
             raise InputError(f"augmentation is for uint8 images, got {images.dtype} {tuple(images.shape)}")
         moved = self._move(images, draws) if self.crop or self.flip or self.rotate else images
@@ -50,7 +50,7 @@ class Augmentation:
         return self._recolour(x, draws) if self.jitter else x
 
     def _move(self, images: Tensor, draws: Tensor) -> Tensor:
-        """Crop, then flip, then rotation, in one look-up: every pixel asks where it came from."""
+        """Crop, flip and rotate, in this order, in one look-up of where each output pixel comes from."""
         batch, channels, height, width = images.shape
         shift = (draws[:, :2] * (2 * self.crop + 1)).floor() - self.crop  # (B, 2), whole pixels
         angle = (2 * draws[:, 2] - 1) * math.radians(self.rotate)
@@ -75,7 +75,7 @@ class Augmentation:
 
 
 def _grey(x: Tensor) -> Tensor:
-    """(B, C, H, W) to (B, 1, H, W)."""
+    """Average the channels: (B, C, H, W) to (B, 1, H, W)."""
     if x.shape[1] != 3:
         return x.mean(dim=1, keepdim=True)
     weights = torch.tensor(_GREY, dtype=x.dtype, device=x.device).view(1, 3, 1, 1)
