@@ -58,13 +58,13 @@ _CIFAR100 = (
 
 @DATASETS.register("cifar10", example=write_cifar10)
 def cifar10(split: Split = "train", *, root: str | None = None, val: float = 0.05, seed: int = 0) -> Dataset:
-    """Load 60,000 colour images of 32×32 in 10 classes; `val` is the share of the training images held out."""
+    """Load 60,000 colour images of 32×32 in 10 classes; `val` is the share of training images held out."""
     return _load("cifar10", _CIFAR10, split, root, val, seed)
 
 
 @DATASETS.register("cifar100", example=write_cifar100)
 def cifar100(split: Split = "train", *, root: str | None = None, val: float = 0.05, seed: int = 0) -> Dataset:
-    """Load 60,000 colour images of 32×32 in 100 classes; `val` is the share of the training images held out."""
+    """Load 60,000 colour images of 32×32 in 100 classes; `val` is the share of training images held out."""
     return _load("cifar100", _CIFAR100, split, root, val, seed)
 
 

@@ -22,7 +22,7 @@ from lipcert.errors import InputError
 def tiny_imagenet(
     split: Split = "train", *, root: str | None = None, val: float = 0.05, seed: int = 0
 ) -> Dataset:
-    """Load 110,000 colour images of 64×64 in 200 classes; `val` is the share of the training images held out."""
+    """Load 110,000 colour images of 64×64 in 200 classes; `val` is the share of training images held out."""
     folder = find("tiny-imagenet", ["tiny-imagenet-200"], root)
     wnids = _lines(folder / "wnids.txt")
     words = dict(line.split("\t", 1) for line in _lines(folder / "words.txt") if "\t" in line)
