@@ -1,4 +1,4 @@
-"""The rules of torch's own modules, one family a file; importing this package registers them."""
+"""Provide the rules of torch's own modules, one family per file; importing this package registers them."""
 
 from lipcert.bounds.rules import convolution, joins, linear, normalisation, pointwise, pooling, shapes
 
