@@ -176,7 +176,7 @@ def test_a_geometry_that_is_not_what_runs_is_refused(monkeypatch: pytest.MonkeyP
 
     model = nn.Sequential(nn.Conv2d(2, 3, 3, padding=1))
     monkeypatch.setattr(Geometry, "of", stale)
-    with pytest.raises(UnknownBoundError, match="its settings say"):
+    with pytest.raises(UnknownBoundError, match="its settings give"):
         upper(model, (2, 6, 6))
     monkeypatch.setattr(ConvRule, "output_shape", Rule.output_shape)
     assert upper(model, (2, 6, 6)).value > 0  # not noticed without the guard
