@@ -1,4 +1,4 @@
-"""Attacks on our own certificates: foolbox's, AutoAttack's, one on the margin, a search among roundings."""
+"""Attack our own certificates: by foolbox, AutoAttack, the margin, and a search among rounding errors."""
 
 from lipcert.attack.band import ATTACKS, BUDGETS, Band, BudgetName, attack
 

@@ -21,14 +21,15 @@ _CLASSES_OF_DLR = 4
 
 
 def apgd_ce(target: Target, eps: float, steps: int) -> Tensor:
-    """Run Auto-PGD on the cross-entropy, within eps. Where it fails, return the sample itself: (B, ...)."""
+    """Run Auto-PGD on the cross-entropy, within eps. A failed sample is returned unchanged: (B, ...)."""
     return _run(target, _attack("APGDAttack", target, eps, steps))
 
 
 def apgd_t(target: Target, eps: float, steps: int, classes: int) -> Tensor:
-    """Run targeted Auto-PGD, within eps, on one class after the other until a sample gives in.
+    """Run targeted Auto-PGD, within eps, on one class after the other until a sample is misclassified.
 
-    The classes with the largest logits come first. Where all fail, return the sample itself: (B, ...).
+    The classes with the largest logits come first. A sample on which all fail is returned unchanged: (B,
+    ...).
     """
     attack = _attack("APGDAttack_targeted", target, eps, steps)
     goals = _rivals(target)  # (B, N - 1)
@@ -70,7 +71,7 @@ def _run(target: Target, attack: Any) -> Tensor:
     unit = ((target.x.double() - low) / (high - low)).contiguous()
     attack.init_hyperparam(unit)
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
-        warnings.simplefilter("ignore")  # it announces gradients that are zero
+        warnings.simplefilter("ignore")  # pyautoattack warns of gradients that are zero
         torch.manual_seed(0)
         _, resisted, _, found = attack.attack_single_run(unit, target.prediction)
     points = _placed(target, found.detach())

@@ -1,4 +1,4 @@
-"""Attacks from foolbox: written by others, so that a mistake of ours is not made twice."""
+"""Attacks from foolbox: independent code, so that we do not repeat our own mistakes."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 def pgd(target: Target, eps: float, steps: int) -> Tensor:
-    """Projected gradient descent on the cross-entropy, within eps."""
+    """Run projected gradient descent on the cross-entropy, within eps."""
     return _run(target, "L2PGD", steps, eps)
 
 
 def deepfool(target: Target, steps: int) -> Tensor:
-    """Newton steps to the nearest linearised boundary."""
+    """Take Newton steps to the nearest linearised boundary."""
     return _run(target, "L2DeepFoolAttack", steps)
 
 
 def fmn(target: Target, steps: int) -> Tensor:
-    """Fast minimum-norm attack."""
+    """Run the fast minimum-norm attack."""
     return _run(target, "L2FMNAttack", steps)
 
 
 def brendel_bethge(target: Target, steps: int) -> Tensor:
-    """Walks along the boundary towards the sample, from where DeepFool crossed it."""
+    """Walk along the boundary towards the sample, from where DeepFool crossed it."""
     start = deepfool(target, steps)
     crossed = target.flipped(start)
     points = target.x.clone()
@@ -41,7 +41,7 @@ def brendel_bethge(target: Target, steps: int) -> Tensor:
 
 
 class _Logits(nn.Module):
-    """foolbox wants a module."""
+    """The logits as a module, which foolbox requires."""
 
     def __init__(self, target: Target) -> None:
         super().__init__()
@@ -53,10 +53,10 @@ class _Logits(nn.Module):
 
 def _run(target: Target, name: str, steps: int, eps: float | None = None, **settings: Any) -> Tensor:
     foolbox = needed("foolbox")
-    needed("numba")  # Brendel-Bethge compiles with it
+    needed("numba")  # Brendel-Bethge compiles with numba
     model = foolbox.PyTorchModel(_Logits(target).eval(), bounds=target.bounds, device="cpu")
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
-        warnings.simplefilter("ignore")  # numba announces that it compiles
+        warnings.simplefilter("ignore")  # numba warns that it compiles
         torch.manual_seed(0)
         attack = getattr(foolbox.attacks, name)(steps=steps)
         _, points, _ = attack(model, target.x, target.prediction, epsilons=eps, **settings)
