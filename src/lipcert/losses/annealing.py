@@ -1,4 +1,4 @@
-"""Logit annealing: an offset cross-entropy that loses interest in samples it is sure of.
+"""Logit annealing: an offset cross-entropy that gives less weight to samples it is sure of.
 
 Lai, Luo, Hsu. Enhancing Certified Robustness via Block Reflector Orthogonal Layers and Logit Annealing Loss.
 ICML 2025.
@@ -20,7 +20,9 @@ from lipcert.types import PairLip
 def logit_annealing(
     logits: Tensor, labels: Tensor, offset: Number, temperature: Number, power: Number
 ) -> Tensor:
-    r"""$$ -T (1-q)^\beta \log q, \qquad q = \operatorname{softmax}\big((f - \xi\,e_y)/T\big)_y $$
+    r"""Return the annealed cross-entropy per sample: (B,).
+
+    $$ -T (1-q)^\beta \log q, \qquad q = \operatorname{softmax}\big((f - \xi\,e_y)/T\big)_y $$
 
     Example:
         >>> f, y = torch.tensor([[0.0, 0.0]]), torch.tensor([0])
@@ -30,7 +32,7 @@ def logit_annealing(
     values = offset_cross_entropy(logits, labels, offset, temperature)  # −T log q
     doubt = -torch.expm1(-values / a_sample(temperature))  # 1 − q
     # The derivative of a power below 1 has a pole at 0. Torch rounds powers differently at the end of a
-    # vector, so a stack would not be its parts; exponential and logarithm are the same everywhere.
+    # vector, so a stack would differ from its parts; exponential and logarithm are the same everywhere.
     size = doubt.clamp_min(torch.finfo(logits.dtype).tiny).log()
     return values * torch.exp(a_sample(power) * size)
 
@@ -38,7 +40,7 @@ def logit_annealing(
 @LOSSES.register("logit-annealing")
 @dataclass(frozen=True)
 class LogitAnnealing(Loss):
-    """`logit_annealing`; it relies on layers whose constant is 1."""
+    """The loss of `logit_annealing`, for layers whose constant is 1."""
 
     offset: Number = 2.0
     temperature: Number = 0.75
@@ -53,18 +55,18 @@ class LogitAnnealing(Loss):
         check_number("power", self.power, above=0)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         return logit_annealing(logits, labels, self.offset, self.temperature, self.power)
 
     def whole_lipschitz(self, k_f: float) -> float:
-        """K_f/T."""
+        """Return K_f/T."""
         return k_f / float(self.temperature)
 
 
 @LOSSES.register("emma-annealing", example={"eps": 0.1})
 @dataclass(frozen=True)
 class EMMAAnnealing(Loss):
-    """`logit_annealing` of `emma_logits`, as BRONet is trained; the gradient reaches the constants."""
+    """The loss `logit_annealing` of `emma_logits`, as for BRONet; the gradient reaches the constants."""
 
     eps: Number
     offset: Number = 2.0
@@ -78,10 +80,10 @@ class EMMAAnnealing(Loss):
         LogitAnnealing(self.offset, self.temperature, self.power)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         raised = emma_logits(logits, labels, lip, self.eps)
         return logit_annealing(raised, labels, self.offset, self.temperature, self.power)
 
     def whole_lipschitz(self, k_f: float) -> float:
-        """K_f/T."""
+        """Return K_f/T."""
         return k_f / float(self.temperature)
