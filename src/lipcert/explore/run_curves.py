@@ -1,4 +1,4 @@
-"""The curves of a run: accuracy against radius, and what was written down epoch by epoch."""
+"""The curves of a run: accuracy against radius, and the metrics of every epoch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lipcert.report.sources import Finished
 
 
 def charts_of(run: Finished) -> list[Chart]:
-    """As far as the run has come."""
+    """Return the charts for which the run has data."""
     charts = []
     if run.run.certified.is_file() and run.run.certificate.is_file():
         charts.append(radius_chart([run]))
@@ -22,7 +22,7 @@ def charts_of(run: Finished) -> list[Chart]:
 
 
 def _certified_chart(run: Finished) -> Chart:
-    """From the certificate alone: at the radii that it names."""
+    """Draw from the certificate alone, at its radii."""
     lines = []
     for name, split in run.certificate.splits.items():
         lines.append(Line(name, [row.radius for row in split.rows], [100 * row.value for row in split.rows]))
@@ -30,7 +30,7 @@ def _certified_chart(run: Finished) -> Chart:
 
 
 def curves_html(run: Finished | None) -> str:
-    """Every chart with its title; a sentence where there is nothing to draw."""
+    """Return every chart with its title, or a sentence where there is nothing to draw."""
     if run is None:
         return markup.message("A model file alone has no curves; give a run directory.")
     drawn = "".join(
