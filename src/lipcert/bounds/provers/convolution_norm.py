@@ -1,4 +1,4 @@
-"""The norm of a convolution, proved: by its Gram matrix or its Fourier symbol, as effort and size choose."""
+"""Prove the norm of a convolution, by its Gram matrix or its Fourier symbol, chosen by effort and size."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lipcert.bounds.provers.proof_cache import remembered
 from lipcert.bounds.provers.rounding import U, ldexp_up, mul_up, sqrt_up
 from lipcert.bounds.provers.strips import Strip, strip_norm_upper
 
-# Sides of the Gram matrix up to which the exact prover is used without being asked for: always when the
-# user leaves the choice to us, and when the kernel's share of the image makes the others loose.
+# Sides of the Gram matrix up to which the exact prover runs by default: always with effort "auto", and when
+# a kernel that is large beside the image makes the other provers loose.
 _AUTO_SIDE = 2048
 _LARGE, _LARGE_SIDE = 0.02, 4096
 _VERY_LARGE = 0.1
 
-# What the strips of a large kernel may cost, in multiplications, and what they may if one is in a hurry.
+# The largest cost of the strips of a large kernel, in multiplications, and the same for effort "fast".
 _STRIP_COST = 4 * EXACT_SIDE**3
 _FAST_STRIP_COST = EXACT_SIDE**3 // 4
 
@@ -32,7 +32,7 @@ _LEAST_SIDE = 512
 
 
 def convolution_upper(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
-    """The norm of a convolution, proved; weight (c_out, c_in/groups, k₁, k₂)."""
+    """Prove the norm of a convolution; weight (c_out, c_in/groups, k₁, k₂)."""
     return remembered(weight, (geometry, effort), lambda: _prove(weight, geometry, effort))
 
 
@@ -49,12 +49,12 @@ def _prove(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
 
 
 def _affordable(groups: int, side: int, limit: int) -> bool:
-    """Whether Gram matrices of this side, one a group, cost no more than one of side `limit`."""
+    """Return whether Gram matrices of this side, one per group, cost no more than one of side `limit`."""
     return groups * side <= limit or groups * max(side, _LEAST_SIDE) ** 3 <= limit**3
 
 
 def _exact_side(geometry: Geometry, effort: str) -> int:
-    """The side of the Gram matrix up to which the exact prover is used."""
+    """Return the side of the Gram matrix up to which the exact prover is used."""
     if effort == "exact" or geometry.kernel_share > _VERY_LARGE:
         return EXACT_SIDE
     if geometry.kernel_share > _LARGE:
@@ -63,7 +63,7 @@ def _exact_side(geometry: Geometry, effort: str) -> int:
 
 
 def _strip_cost(geometry: Geometry, effort: str) -> int:
-    """Return what strips may cost; nothing where the Fourier bound is good enough."""
+    """Return the largest cost of strips; 0 where the Fourier bound is good enough."""
     if geometry.kernel_share <= _LARGE:
         return 0
     return _FAST_STRIP_COST if effort == "fast" else _STRIP_COST
@@ -72,7 +72,7 @@ def _strip_cost(geometry: Geometry, effort: str) -> int:
 def _operator(weight: Tensor, g: Geometry) -> Operator:
     outputs, inputs, *kernel = weight.shape
     absolute = weight.abs()
-    # One pixel in several places: its coefficient, and what flows back to it, are sums of as many terms.
+    # With one pixel in several places, its coefficient and the adjoint's sum have as many terms.
     terms = max(inputs, outputs) * math.prod(kernel) * g.copies + 2 * g.copies
     return Operator(
         input_shape=(inputs, *g.size),
@@ -86,7 +86,7 @@ def _operator(weight: Tensor, g: Geometry) -> Operator:
 
 
 def fourier_upper(weight: Tensor, g: Geometry, strip_cost: int) -> tuple[float, str]:
-    """The largest group's norm, times that of the padding where it repeats pixels; and the prover."""
+    """Bound the largest group's norm, times that of padding that repeats pixels; also return the prover."""
     whole = dilated(weight, g.dilation)
     if g.mode == "circular" and _wraps_once(g):
         # On the image's own grid; a stride that does not divide it is dropped, which only adds outputs.
@@ -105,11 +105,11 @@ def fourier_upper(weight: Tensor, g: Geometry, strip_cost: int) -> tuple[float, 
 
 
 def any_size_upper(weight: Tensor) -> float:
-    """The norm of a stride-1 convolution on images of every size, zero or circular padding.
+    """Bound the norm of a stride-1 convolution on images of every size, with zero or circular padding.
 
-    It is at most the largest norm of the symbol at any frequency. ‖symbol·v‖² is a trigonometric polynomial
-    of degree k − 1 in either variable, and one of degree d is nowhere larger than 1/cos(πd/N) times its
-    largest value at N > 2d equally spaced points (Ehlich and Zeller, 1964).
+    The norm is at most the largest norm of the symbol at any frequency. ‖symbol·v‖² is a trigonometric
+    polynomial of degree k − 1 in either variable, and a polynomial of degree d is nowhere larger than
+    1/cos(πd/N) times its largest value at N > 2d equally spaced points (Ehlich and Zeller, 1964).
     """
     scaled, exponent = scale_to_one(weight.detach().to("cpu", torch.float64))
     if scaled is None:
@@ -122,12 +122,12 @@ def any_size_upper(weight: Tensor) -> float:
 
 
 def _grid(degree: int) -> int:
-    """Points on which a polynomial of this degree is bounded to half a percent."""
+    """Return the number of points that bound a polynomial of this degree to half a percent."""
     return max(1, 32 * degree)
 
 
 def _wraps_once(g: Geometry) -> bool:
-    """Whether no output of a circular convolution is made twice."""
+    """Return whether no output of a circular convolution occurs twice."""
     return all(
         (n - r) // s + 1 <= -(-m // s) for n, r, s, m in zip(g.padded, g.reach, g.stride, g.size, strict=True)
     )
