@@ -1,12 +1,12 @@
-"""What lipcert must know of a module type to bound it: the `Rule`, and the table of all rules.
+"""The contract between lipcert and a module type: the `Rule`, and the table of all rules.
 
 A rule answers four questions about one module on inputs of a known shape:
 
 - `estimate`: its Lipschitz constant for training, differentiable, possibly a little low;
 - `upper`: its Lipschitz constant, proved;
-- `join`: how the constants of several inputs combine (one input: they just pass);
+- `join`: how the constants of several inputs combine (a single constant stays as it is);
 - `roundoff`: how far its float64 output may lie from the exact output at the same input (and `roundoff_gain`:
-  how fast that grows with the input, which float32 certificates need and float64 ones are faster with).
+    how fast that grows with the input, which float32 certificates need and which speeds up float64 ones).
 """
 
 from __future__ import annotations
@@ -30,64 +30,64 @@ Example = Callable[[], tuple[nn.Module, Shape]]
 
 @dataclass(frozen=True)
 class Proof:
-    """A proved Lipschitz constant and how it was proved."""
+    """A proved Lipschitz constant and the name of its prover."""
 
     value: float
     prover: str
 
 
 class Rule(Generic[M]):
-    """How one module type stretches distances. Shapes are without the batch dimension."""
+    """The bounds of one module type. Shapes are without the batch dimension."""
 
     # The estimate keeps a vector of the input shape for maps that need one.
     has_vector = False
-    # Training takes the constant that the layer is built to have.
+    # Training uses the constant that the layer is built to have.
     built = False
 
     def upper(self, module: M, shape: Shape, effort: str) -> Proof:
-        """The Lipschitz constant, proved."""
+        """Prove the Lipschitz constant."""
         raise NotImplementedError
 
     def estimate(self, module: M, vector: Tensor | None) -> Tensor | float:
-        """The Lipschitz constant for training; carries the gradient to the weights."""
+        """Return the Lipschitz constant for training, with the gradient to the weights."""
         raise NotImplementedError
 
     def iterate(self, module: M, vector: Tensor, times: int) -> Tensor:
-        """A better `vector`, by as many products with WᵀW; only for rules with `has_vector`."""
+        """Improve `vector` by `times` products with WᵀW; only for rules with `has_vector`."""
         raise NotImplementedError
 
     def roundoff(self, module: M, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """Bound of ‖computed − exact output‖₂ a sample, both at the computed inputs: (B,)."""
+        """Bound ‖computed − exact output‖₂ per sample, both at the computed inputs: (B,)."""
         raise NotImplementedError
 
     def roundoff_gain(self, module: M) -> float:
-        """A Lipschitz constant of `roundoff`/u in the inputs: how fast roundings grow with them."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how its float32 roundings grow")
+        """Return a Lipschitz constant of `roundoff`/u: how fast rounding errors grow with the inputs."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how its float32 rounding errors grow")
 
     def output_shape(self, module: M, shape: Shape) -> Shape | None:
-        """Return the shape of one output as the rule sees the layer; None where it does not need to know."""
+        """Return the shape of one output according to the rule; None where the rule need not know it."""
         return None
 
     def products(self, module: M) -> int:
-        """How many products are summed in one output, from above."""
+        """Bound the number of products that are summed in one output."""
         return 8
 
     def float32_underflow(self, module: M) -> float:
-        """Return what one output may lose in float32 to underflow."""
+        """Bound the loss of one output to underflow in float32."""
         return (self.products(module) + 2) * TINY32
 
     def join_upper(self, constants: Sequence[float]) -> float:
-        """Proved constant of all inputs together."""
+        """Return the proved constant of all inputs together."""
         (constant,) = constants
         return constant
 
     def join_estimate(self, constants: Sequence[Tensor]) -> Tensor:
-        """Estimated constant of all inputs together."""
+        """Return the estimated constant of all inputs together."""
         (constant,) = constants
         return constant
 
     def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
-        """Distance of the computed inputs from the exact ones, all together: (B,)."""
+        """Bound the distance of all computed inputs together from the exact ones: (B,)."""
         (error,) = errors
         return error
 
@@ -97,13 +97,13 @@ class Registered:
     """A rule, and the smallest modules on which the laws test it."""
 
     rule: Rule[Any]
-    given: tuple[Example, ...]  # perhaps of several types
-    forward: Callable[..., Any] | None = None  # of the class when the rule was written for it
-    only: type[nn.Module] | None = None  # whose examples to choose; all if None
+    given: tuple[Example, ...]  # of one or several types
+    forward: Callable[..., Any] | None = None  # of the class when the rule was written
+    only: type[nn.Module] | None = None  # the type whose examples to choose; all if None
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
-        """Return the examples of this type. They are made on demand, as a new module draws random numbers."""
+        """Return the examples of this type, made on demand because a new module draws random numbers."""
         mine = tuple(e for e in self.given if self.only is None or type(e()[0]) is self.only)
         if not mine:
             name = self.only.__name__ if self.only is not None else "it"
@@ -120,7 +120,7 @@ def rule(*types: type[nn.Module], examples: Sequence[Example]) -> Callable[[type
     """Decorate a `Rule` class: it holds for exactly these module types, not for their subclasses.
 
     Example:
-        A layer of your own, 1-Lipschitz and exact in floating point:
+        A layer of your own that is 1-Lipschitz and exact in floating point:
 
         >>> class Negate(nn.Module):
         ...     def forward(self, x): return -x
@@ -139,22 +139,22 @@ def rule(*types: type[nn.Module], examples: Sequence[Example]) -> Callable[[type
 
 
 def register(a_rule: Rule[Any], *types: type[nn.Module], examples: Sequence[Example]) -> None:
-    """Plain-call form of `rule`, for a rule with arguments."""
+    """Register a rule with arguments: the plain-call form of `rule`."""
     if not examples:
-        raise ValueError("examples: a rule needs at least one, or no law would test it")
+        raise ValueError("examples: a rule needs at least one, because the laws test it on them")
     for module_type in types:
-        REFUSALS.pop(module_type, None)  # who writes a rule knows better
+        REFUSALS.pop(module_type, None)  # an explicit rule overrides a refusal
         only = None if len(types) == 1 else module_type
         RULES[module_type] = Registered(a_rule, tuple(examples), module_type.forward, only)
 
 
 def refuse(*types: type[nn.Module], reason: str) -> None:
-    """Say why a module type can have no rule."""
+    """Register why a module type can have no rule."""
     REFUSALS.update(dict.fromkeys(types, reason))
 
 
 def rule_of(module: nn.Module, path: str = "") -> Rule[Any]:
-    """The rule of a module, or `UnknownBoundError` with what to do about it."""
+    """Return the rule of a module, or raise `UnknownBoundError` with advice."""
     module_type = plain_type(module)
     where = f"{path or 'module'} ({module_type.__name__})"
     if module_type in REFUSALS:
@@ -171,34 +171,34 @@ def rule_of(module: nn.Module, path: str = "") -> Rule[Any]:
 
 
 def plain_type(module: nn.Module) -> type[nn.Module]:
-    """The type whose forward runs: torch's parametrisations subclass it without changing that."""
+    """Return the type whose forward runs: torch's parametrisations subclass it without changing forward."""
     return type(module).__mro__[1] if parametrize.is_parametrized(module) else type(module)
 
 
 class Constant(Rule[Any]):
-    """A constant known beforehand, of a map that is exact in floating point (a selection)."""
+    """A rule for a known constant of a map that is exact in floating point (a selection)."""
 
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
 
     def constant(self, module: nn.Module, shape: Shape | None) -> float:
-        """The proved constant; override where it depends on the module."""
+        """Return the proved constant; override where it depends on the module."""
         return self.value
 
     def upper(self, module: nn.Module, shape: Shape, effort: str) -> Proof:
-        """The constant."""
+        """Return the constant."""
         return Proof(self.constant(module, shape), "known")
 
     def estimate(self, module: nn.Module, vector: Tensor | None) -> Tensor | float:
-        """The constant."""
+        """Return the constant."""
         return self.constant(module, None)
 
     def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """Nothing: the output is made of inputs, untouched."""
+        """Return 0: the output consists of unchanged inputs."""
         return output.new_zeros(output.shape[0])
 
     def roundoff_gain(self, module: nn.Module) -> float:
-        """Nothing grows."""
+        """Return 0: there is no rounding error."""
         return 0.0
 
 
@@ -207,7 +207,7 @@ class Channelwise(Constant):
 
 
 def sample_norm(x: Tensor) -> Tensor:
-    """‖x_b‖₂ of every sample, from above where squares underflow: (B,)."""
+    """Return ‖x_b‖₂ per sample, from above where squares underflow: (B,)."""
     flat = x.flatten(1)
     norm: Tensor = torch.linalg.vector_norm(flat, dim=1)
     return norm + flat.shape[1] * TINY_ROOT
