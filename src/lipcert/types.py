@@ -12,7 +12,7 @@ from torch import Tensor
 
 Shape = tuple[int, ...]
 
-# Classes beyond which a training takes distances from a product of matrices.
+# The number of classes beyond which training takes distances from a matrix product.
 MANY = 1024
 
 # Rows of the pair table made at once in `PairLip.max`: bounds memory at 1024 x N numbers.
@@ -22,8 +22,8 @@ _CHUNK = 1024
 class PairLip(NamedTuple):
     """Lipschitz bounds K_ij = features * ||w_i - w_j|| of every difference of two logits.
 
-    A tuple of tensors, so that it passes through vmap, DDP and compile. Of a stack of M models it holds those
-    of each; the samples of a batch are then the models' in turn, as many of each.
+    A tuple of tensors, so that it passes through vmap, DDP and compile. For a stack of M models it holds the
+    constants of each. The samples of a batch are then those of the models in turn, equally many of each.
 
     Example:
         >>> lip = PairLip(features=torch.tensor(2.0), head=torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
@@ -37,7 +37,7 @@ class PairLip(NamedTuple):
     head: Tensor  # (N, D) rows w_i; (M, N, D) stacked
 
     def rows(self, index: Tensor) -> Tensor:
-        """K[index_b, j] of shape (B, N)."""
+        """Return K[index_b, j] of shape (B, N)."""
         if self.head.ndim == 3:
             return self._stacked_rows(index)
         # From N x N when the batch repeats classes; either way no B x D x N tensor is made.
@@ -62,13 +62,13 @@ class PairLip(NamedTuple):
         return (self.features[:, None, None] * pairwise_distance(rows, self.head)).flatten(0, 1)
 
     def singles(self, samples: int = 1) -> Tensor:
-        """K_i = features * ||w_i||, the bound of a single logit: (1 or B, N)."""
+        """Return K_i = features * ||w_i||, the bound of a single logit: (1 or B, N)."""
         length: Tensor = torch.linalg.vector_norm(self.head, dim=-1)  # (…, N)
         constants = self.features.reshape(-1, 1) * length
         return constants.repeat_interleave(samples // len(self.head), 0) if self.head.ndim == 3 else constants
 
     def max(self) -> Tensor:
-        """K_f, the largest K_ij: a scalar, or (M,)."""
+        """Return K_f, the largest K_ij: a scalar, or (M,)."""
         if self.head.ndim == 3:
             return self.features * pairwise_distance(self.head, self.head).flatten(1).max(1).values
         starts = range(0, self.head.shape[0], _CHUNK)
@@ -80,15 +80,15 @@ class PairLip(NamedTuple):
         return PairLip(self.features, self.head[torch.cat([farthest(self.head, labels), pair])])
 
     def detach(self) -> PairLip:
-        """Without gradients."""
+        """Return the constants without gradients."""
         return PairLip(self.features.detach(), self.head.detach())
 
 
 def quick_distance(head: Tensor, index: Tensor) -> Tensor:
-    """||w_index - w_j|| from one product of matrices, for training with many classes: (B, N).
+    """Return ||w_index - w_j|| from one matrix product, for training with many classes: (B, N).
 
-    An eighth of the time of `pairwise_distance`, and as good as a few thousandths of the rows' length: rows
-    that nearly agree come out farther apart than they are.
+    It takes an eighth of the time of `pairwise_distance`. Its error is a few thousandths of the rows' length:
+    rows that nearly agree come out farther apart than they are.
     """
     centred = head - head.detach().mean(0)  # less to cancel
     distance = torch.cdist(centred[index], centred, compute_mode="use_mm_for_euclid_dist")
@@ -97,8 +97,8 @@ def quick_distance(head: Tensor, index: Tensor) -> Tensor:
 
 @torch.no_grad()
 def farthest(head: Tensor, rows: Tensor) -> Tensor:
-    """The pair (i, j) of rows of the head that are farthest apart, i one of `rows`: (2,)."""
-    # A product of matrices is quick, and what it gets wrong by rounding does not matter to a choice.
+    """Return the pair (i, j) of rows of the head that are farthest apart, with i one of `rows`: (2,)."""
+    # A matrix product is quick, and its rounding error does not matter for a choice.
     square = torch.linalg.vector_norm(head, dim=1) ** 2  # (N,)
     found = []
     for chunk in torch.split(rows, _CHUNK):
@@ -110,7 +110,7 @@ def farthest(head: Tensor, rows: Tensor) -> Tensor:
 
 
 def pairwise_distance(a: Tensor, b: Tensor) -> Tensor:
-    """||a_i - b_j||, from differences: the a^2 + b^2 - 2ab form cancels when rows are close."""
-    if a.dtype in (torch.float16, torch.bfloat16):  # cdist knows neither, and they are too coarse for it
+    """Return ||a_i - b_j|| from differences: the a^2 + b^2 - 2ab form cancels when rows are close."""
+    if a.dtype in (torch.float16, torch.bfloat16):  # cdist supports neither, and they are too coarse for it
         return pairwise_distance(a.float(), b.float()).to(a.dtype)
     return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
