@@ -56,7 +56,7 @@ def test_a_truncated_checkpoint_is_named(kept: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [{"w": torch.ones(2)}, torch.ones(2), {"step": 1}])
 def test_a_foreign_checkpoint_is_named(content: object, tmp_path: Path) -> None:
     torch.save(content, tmp_path / "foreign.ckpt")
-    with pytest.raises(InputError, match="not a lipcert checkpoint"):
+    with pytest.raises(InputError, match="expected a lipcert checkpoint"):
         load_checkpoint(tmp_path / "foreign.ckpt")
 
 

@@ -19,7 +19,7 @@ from lipcert.train.stacked.stack import Stack, check_stack, is_stackable
 from lipcert.train.state import Training
 from lipcert.train.step import Single
 
-# Steps after which several processes ask each other whether one was interrupted.
+# Steps after which several processes check whether one was interrupted.
 _ASK_EVERY = 20
 
 
@@ -40,7 +40,7 @@ def fit_stack(
     fabric: Fabric | None = None,
     conclude: Callable[[int, float], None] = lambda index, seconds: None,
 ) -> list[float]:
-    """Train several models of one architecture in one go, each as `fit` would; seconds spent on each.
+    """Train several models of one architecture at once, each as `fit` would; return the seconds of each.
 
     `conclude(index, seconds)` is called for each that is finished, before the failure of another is raised.
     """
@@ -50,7 +50,7 @@ def fit_stack(
     failures: dict[Training, TrainingError] = {}
     with _monitors(trainings) as monitors, Interrupt() as interrupt:
         while left := [t for t in trainings if t.step < t.plan.total_steps and t not in failures]:
-            # Killed between two checkpoints they have not come equally far: the last catch up first.
+            # Trainings killed between two checkpoints are at different steps: those behind catch up first.
             step = min(t.step for t in left)
             behind = [t for t in left if t.step == step]
             until = min((t.step for t in left if t.step > step), default=behind[0].plan.total_steps)
@@ -67,7 +67,7 @@ Monitors = dict[Training, Monitor]
 
 
 class _Loop:
-    """Steps, and what comes between them."""
+    """The steps of a training, and the work between them."""
 
     def __init__(self, steps: Single | Stack, monitors: Monitors, interrupt: Interrupt) -> None:
         self._steps, self._monitors, self._interrupt = steps, monitors, interrupt
@@ -106,14 +106,14 @@ class _Loop:
         return failures
 
     def _tick(self) -> None:
-        """The trainings of a stack share its time."""
+        """Divide the elapsed time equally among the trainings of a stack."""
         now = time.perf_counter()
         for training in self._steps.trainings:
             training.seconds += (now - self._clock) / len(self._steps.trainings)
         self._clock = now
 
     def _asked_to_stop(self) -> bool:
-        """All processes stop after the same step."""
+        """Return whether to stop; all processes stop after the same step."""
         it = self._first
         if it.shard.count == 1:
             return self._interrupt.requested
@@ -134,7 +134,7 @@ class _Loop:
                 failure = error
         raise failure or InterruptedRunError(
             f"{self._first.run.path}: interrupted after step {self._first.step}; the state is saved, "
-            "--resume continues"
+            "continue with --resume"
         )
 
 
@@ -146,7 +146,7 @@ def _deliver(training: Training) -> float:
 
 @contextlib.contextmanager
 def _monitors(trainings: Sequence[Training], bar: bool = True) -> Iterator[Monitors]:
-    """Only the first process tells the world; one bar stands for all of a stack."""
+    """Yield a monitor per training, in the first process only; a single bar stands for a whole stack."""
     with contextlib.ExitStack() as stack:
         yield {
             t: stack.enter_context(Monitor(t.run, t.plan.epochs, t.step, bar=bar and t is trainings[0]))

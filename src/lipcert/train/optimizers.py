@@ -1,4 +1,4 @@
-"""Optimisers by name. Fused kernels: the moons step is a third faster with them."""
+"""Optimisers by name. Their kernels are fused, which makes a moons step a third faster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lipcert.train.orthogonal import OrthogonalAdam, has_orthogonal
 
 Parameters = Iterable[nn.Parameter]
 
-# Takes the parameters, and those of the last layer as `head` if it has such an argument.
+# Takes the parameters, and those of the last layer if it has an argument `head`.
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
 
 OPTIMIZERS: Registry[torch.optim.Optimizer] = Registry("optimizer", package="lipcert.train")
@@ -30,7 +30,7 @@ def adam(
     betas: tuple[float, float] = (0.9, 0.999),
     weight_decay: float = 0.0,
 ) -> torch.optim.Optimizer:
-    """Adam; orthogonal matrices are turned."""
+    """Return Adam, which rotates orthogonal matrices."""
     _check(lr, weight_decay)
     parameters = list(parameters)
     kind = OrthogonalAdam if has_orthogonal(parameters) else torch.optim.Adam
@@ -44,7 +44,7 @@ def adamw(
     betas: tuple[float, float] = (0.9, 0.999),
     weight_decay: float = 0.01,
 ) -> torch.optim.Optimizer:
-    """Adam with decoupled weight decay."""
+    """Return Adam with decoupled weight decay."""
     _check(lr, weight_decay)
     parameters = _free(parameters, "adamw")
     return torch.optim.AdamW(parameters, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)
@@ -57,7 +57,7 @@ def nadam(
     betas: tuple[float, float] = (0.9, 0.999),
     weight_decay: float = 0.0,
 ) -> torch.optim.Optimizer:
-    """Adam with Nesterov's momentum."""
+    """Return Adam with Nesterov's momentum."""
     _check(lr, weight_decay)
     parameters = _free(parameters, "nadam")
     return torch.optim.NAdam(parameters, lr=lr, betas=betas, weight_decay=weight_decay)
@@ -71,7 +71,7 @@ def sgd(
     nesterov: bool = False,
     weight_decay: float = 0.0,
 ) -> torch.optim.Optimizer:
-    """Stochastic gradient descent with momentum."""
+    """Return stochastic gradient descent with momentum."""
     _check(lr, weight_decay)
     parameters = _free(parameters, "sgd")
     return torch.optim.SGD(
@@ -90,9 +90,9 @@ def muon(
     adam_lr: float = 4e-3,
     adam_betas: tuple[float, float] = (0.9, 0.999),
 ) -> torch.optim.Optimizer:
-    """Orthogonalised steps for hidden matrices and kernels; Adam for head, biases and the rest.
+    """Return Muon for hidden matrices and kernels, with Adam for head, biases and the rest.
 
-    `adam_lr` is Adam's learning rate; a schedule of `lr` shapes both.
+    `adam_lr` is Adam's learning rate; a schedule of `lr` scales both.
     """
     _check(lr, weight_decay)
     if not 0 < adam_lr < math.inf:
@@ -103,14 +103,14 @@ def muon(
 
 
 def optimizer_for(bounded: Bounded, make: MakeOptimizer) -> torch.optim.Optimizer:
-    """Make the optimiser of a model; one that takes an argument `head` is given the head's parameters."""
+    """Make the optimiser of a model; one with an argument `head` gets the head's parameters."""
     asks = "head" in inspect.signature(make).parameters
     head = [] if bounded.head is None else list(bounded.head.parameters())
     return make(bounded.parameters(), **({"head": head} if asks else {}))
 
 
 def _free(parameters: Parameters, name: str) -> list[nn.Parameter]:
-    """Return the parameters, or raise if some are orthogonal matrices, which this optimiser would move."""
+    """Return the parameters, or raise if some are orthogonal matrices, which this optimiser would break."""
     found = list(parameters)
     if has_orthogonal(found):
         raise InputError(

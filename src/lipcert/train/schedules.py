@@ -1,7 +1,7 @@
 """Schedules: a number as a function of its starting value and the fraction t of training done.
 
-Fractions, not epochs, so that a schedule keeps its shape when a recipe's budget changes. Any number of
-the loss or the optimiser can have one.
+They use fractions, not epochs, so that a schedule keeps its shape when a recipe's budget changes. Any number
+of the loss or the optimiser can have one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from lipcert.registry import Registry
 
 
 class Schedule(ABC):
-    """schedule(start, t) → value, t from 0 to 1."""
+    """The contract schedule(start, t) → value, with t from 0 to 1."""
 
     @abstractmethod
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
 
 
 SCHEDULES: Registry[Schedule] = Registry("schedule", package="lipcert.train")
@@ -29,7 +29,7 @@ SCHEDULES: Registry[Schedule] = Registry("schedule", package="lipcert.train")
 @SCHEDULES.register("polynomial", example={"end": 0.1, "gamma": 2})
 @dataclass(frozen=True)
 class Polynomial(Schedule):
-    """end + (start − end)(1 − t)^gamma: fast at first.
+    """The curve end + (start − end)(1 − t)^gamma: fast at first.
 
     Example:
         >>> Polynomial(end=1.0, gamma=2)(start=5.0, t=0.5)
@@ -40,14 +40,14 @@ class Polynomial(Schedule):
     gamma: float = 1.0
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return self.end + (start - self.end) * math.pow(1 - t, self.gamma)
 
 
 @SCHEDULES.register("linear", example={"end": 0.1})
 @dataclass(frozen=True)
 class Linear(Schedule):
-    """From the start to `end`, reached at fraction `until` and kept.
+    """A straight line from the start to `end`, reached at fraction `until` and kept.
 
     Example:
         >>> Linear(end=20.0, until=0.5)(start=0.0, t=0.25)
@@ -61,7 +61,7 @@ class Linear(Schedule):
         _fraction("until", self.until)
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return start + (self.end - start) * min(t / self.until, 1.0)
 
 
@@ -82,7 +82,7 @@ class Ramp(Schedule):
         _fraction("until", self.until)
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return start * (self.first + (1 - self.first) * min(t / self.until, 1.0))
 
 
@@ -99,9 +99,9 @@ class Logarithmic(Schedule):
     first: float = 0.01
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         if t >= 1:
-            return start  # exactly: who certifies at the ε of training asks whether it is the same number
+            return start  # exact, because certificates compare their ε with that of training
         low = math.exp(self.first * start)
         return math.log((math.exp(start) - low) * t + low)
 
@@ -109,7 +109,7 @@ class Logarithmic(Schedule):
 @SCHEDULES.register("multistep", example={"at": [0.5]})
 @dataclass(frozen=True)
 class MultiStep(Schedule):
-    """Multiplied by `factor` at each of the fractions `at`.
+    """The start multiplied by `factor` at each of the fractions `at`.
 
     Example:
         >>> MultiStep(at=[0.4, 0.6], factor=0.5)(start=1.0, t=0.4)
@@ -124,14 +124,14 @@ class MultiStep(Schedule):
             _fraction("at", fraction)
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return start * self.factor ** sum(t >= fraction for fraction in self.at)
 
 
 @SCHEDULES.register("triangular")
 @dataclass(frozen=True)
 class Triangular(Schedule):
-    """0 → value at `peak` → value·`low` at `knee` → 0, in straight lines.
+    """Straight lines: 0 → value at `peak` → value·`low` at `knee` → 0.
 
     Example:
         >>> Triangular()(start=1.0, t=0.4)
@@ -147,7 +147,7 @@ class Triangular(Schedule):
             raise InputError(f"peak, knee: expected 0 < peak < knee < 1, got {self.peak}, {self.knee}")
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         if t <= self.peak:
             return start * t / self.peak
         if t <= self.knee:
@@ -158,7 +158,7 @@ class Triangular(Schedule):
 @SCHEDULES.register("trapezoid")
 @dataclass(frozen=True)
 class Trapezoid(Schedule):
-    """0 → value at `rise`, kept until `fall`, → 0 at the end, in straight lines.
+    """Straight lines: 0 → value at `rise`, kept until `fall`, → 0 at the end.
 
     Example:
         >>> Trapezoid(rise=0.1, fall=0.5)(start=1.0, t=0.75)
@@ -173,7 +173,7 @@ class Trapezoid(Schedule):
             raise InputError(f"rise, fall: expected 0 < rise <= fall < 1, got {self.rise}, {self.fall}")
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return start * min(t / self.rise, 1.0, (1 - t) / (1 - self.fall))
 
 
@@ -195,7 +195,7 @@ class OneCycle(Schedule):
         _fraction("peak", self.peak)
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         if t <= self.peak:
             return _half_cosine(start / self.divide, start, t / self.peak)
         return _half_cosine(start, start / self.final, (t - self.peak) / (1 - self.peak))
@@ -214,7 +214,7 @@ class Cosine(Schedule):
     end: float = 0.0
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return _half_cosine(start, self.end, t)
 
 

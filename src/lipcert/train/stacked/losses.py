@@ -1,4 +1,4 @@
-"""One loss for the samples of several models, each with numbers of its own."""
+"""One loss for the samples of several models, each with its own numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lipcert.losses.base import Loss
 
 
 def kind(loss: Loss) -> Hashable:
-    """All of a loss but its numbers: losses of one kind, if they stack at all, can be stacked."""
+    """Return everything of a loss but its numbers: losses of one kind that stack can be stacked."""
     rest = (
         (f.name, value) for f in dataclasses.fields(loss) if not _is_number(value := getattr(loss, f.name))
     )
@@ -20,7 +20,7 @@ def kind(loss: Loss) -> Hashable:
 
 
 def stack_losses(losses: Sequence[Loss], samples: int, like: Tensor) -> tuple[Loss, Loss]:
-    """For `samples` of each model: the loss whose values, and the one whose penalty, are theirs in turn.
+    """Return two losses for `samples` of each model in turn: one for the values, one for the penalty.
 
     Example:
         >>> import torch
@@ -40,7 +40,7 @@ def stack_losses(losses: Sequence[Loss], samples: int, like: Tensor) -> tuple[Lo
 
 
 def _with(loss: Loss, names: Sequence[str], values: Tensor) -> Loss:
-    # Past the constructor, which has checked these numbers already; a cached property is found, not computed.
+    # Skip the constructor, which has checked these numbers already; a cached property is set, not computed.
     made = copy.copy(loss)
     vars(made).update(zip(names, values.unbind(), strict=True))
     return made

@@ -1,7 +1,7 @@
-"""Several trainings of one architecture, a step of all of them at a time.
+"""Several trainings of one architecture that make each step together.
 
-Each keeps its own seed, order of samples, loss and numbers, and does what it would do alone, to the last
-bit: a stack of one is how a single MLP is trained.
+Each keeps its own seed, order of samples, loss and numbers, and computes what it would compute alone, to the
+last bit: a single MLP is trained as a stack of one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lipcert.train.stacked.networks import Stacked, is_dense
 from lipcert.train.state import Epoch, Training
 from lipcert.types import PairLip
 
-# What the plans of a stack have in common.
+# The settings that the plans of a stack must share.
 _COMMON = (
     "epochs",
     "batch_size",
@@ -39,7 +39,7 @@ _COMMON = (
 
 
 class Stack:
-    """Makes the steps of several trainings that have come equally far."""
+    """Make the steps of several trainings that are at the same step."""
 
     def __init__(self, trainings: Sequence[Training]) -> None:
         groups = _by_loss(trainings)
@@ -62,7 +62,7 @@ class Stack:
         self._draws: Tensor | None = None
 
     def advance(self) -> None:
-        """One optimiser step of every training."""
+        """Make one optimiser step of every training."""
         step, plan = self._first.step, self._plan
         (group,) = self._optimizer.param_groups
         group.update(plan.optimizer_numbers(self._first.start_numbers[0], self._first.fraction))
@@ -80,7 +80,7 @@ class Stack:
             training.step += 1
 
     def _backward(self, piece: Tensor, losses: Sequence[Loss], batch_size: int, first: bool) -> None:
-        """The gradients of this piece's part of the objectives, the penalties with the first one."""
+        """Compute the gradients of this piece of the objectives, with the penalties in the first piece."""
         labels = self._y[piece].to(self._device)  # (M, b)
         iterations = self._plan.iterations if first and any(loss.uses_constants for loss in losses) else 0
         turn = self._plan.turn(self._first.step)
@@ -114,7 +114,7 @@ class Stack:
             of_samples, of_models = stack_losses(losses[group], samples, like=lip.features)
             values = of_samples(logits.flatten(0, 1), labels.flatten(), lip).view(len(labels), samples)
             penalty = of_models.penalty(lip)
-        else:  # of one model
+        else:  # a single model
             its = PairLip(lip.features[0], lip.head[0])
             values, penalty = first_loss(logits[0], labels[0], its)[None], first_loss.penalty(its)[None]
         if self._weights is not None:
@@ -123,7 +123,7 @@ class Stack:
         return objective + penalty if first else objective
 
     def _batch(self) -> Tensor:
-        """The samples of this step, (M, B); orders and augmentation of an epoch are drawn once."""
+        """Return the samples of this step, (M, B); orders and augmentation of an epoch are drawn once."""
         epoch, index = divmod(self._first.step, self._plan.steps_per_epoch)
         if epoch != self._epoch_drawn:
             self._epoch_drawn = epoch
@@ -136,7 +136,7 @@ class Stack:
         return self._batches[index]
 
     def _inputs(self, piece: Tensor) -> Tensor:
-        """(M, b, …)."""
+        """Return the inputs: (M, b, …)."""
         if self._x.dtype != torch.uint8:
             return self._x[piece]
         images = self._x[piece.flatten()].to(self._device)
@@ -150,7 +150,7 @@ class Stack:
 
     @torch.no_grad()
     def _clip(self, largest: float) -> None:
-        """Every model's gradient to at most this norm."""
+        """Clip every model's gradient to at most this norm."""
         shared = self._models.flat.grad
         for i in range(len(self.trainings)):
             gradients = [p.grad for p in self._models.own(i) if p.grad is not None]
@@ -160,9 +160,9 @@ class Stack:
 
     @torch.no_grad()
     def epochs(self) -> list[Epoch]:
-        """Return what the finished epoch came to, training by training."""
+        """Return the sums of the finished epoch, training by training."""
         k_f = self._models.lip().max()
-        # A loss that does not use the constants has not followed them.
+        # A loss that does not use the constants has not tracked them.
         idle = [i for i, training in enumerate(self.trainings) if not training.plan.loss.uses_constants]
         if idle:
             self._models.hand_out()
@@ -175,7 +175,7 @@ class Stack:
         return [Epoch(*row) for row in rows]
 
     def before_saving(self) -> None:
-        """Hand the trainings what the stack keeps for them."""
+        """Copy the stack's state to the trainings."""
         self._models.hand_out()
         for training, losses, correct in zip(self.trainings, self._losses, self._correct, strict=True):
             training.losses.copy_(losses)
@@ -188,7 +188,7 @@ class Stack:
             state.update({p: self._optimizer.state[p] for p in self._models.own(i)})
 
     def _collect_states(self) -> None:
-        """The optimiser goes on where those of the trainings are."""
+        """Load the optimiser state of the trainings into the stack's optimiser."""
         flat = self._models.flat
         for i, training in enumerate(self.trainings):
             state = training.optimizer.state
@@ -202,17 +202,17 @@ class Stack:
             self._optimizer.state.update({p: state[p] for p in self._models.own(i) if p in state})
 
     def after_validation(self) -> None:
-        """Which has improved the vectors of the models."""
+        """Take over the models' vectors, which validation has improved."""
         self._models.take_back()
 
     def close(self) -> None:
-        """The models own their weights again."""
+        """Give the models their weights back."""
         self.before_saving()
         self._models.release()
 
 
 def check_stack(plans: Sequence[Plan]) -> None:
-    """Raise if these cannot be trained as one."""
+    """Raise if these plans cannot be trained as one stack."""
     first = plans[0]
     if len(plans) > 1 and not _is_elementwise(_optimizer_of(first)):
         raise InputError("--stack: the optimiser must be Adam, AdamW or SGD, with the same numbers for all")
@@ -231,7 +231,7 @@ def check_stack(plans: Sequence[Plan]) -> None:
                     f"--stack: train.{name} must be the same for all, got {_two(name, first, plan)}"
                 )
         if len(plan.train) != len(first.train) or plan.train.input_shape != first.train.input_shape:
-            raise InputError("--stack: the data of all must have as many samples of the same shape")
+            raise InputError("--stack: the data of all must have equally many samples of the same shape")
     if any(plan.compile or plan.local is not None for plan in plans):
         raise InputError("--stack: train.compile and train.local are for single trainings")
     if len(plans) > 1 and any(isinstance(module, _DropoutNd) for module in first.model.modules()):
@@ -239,7 +239,7 @@ def check_stack(plans: Sequence[Plan]) -> None:
 
 
 def is_stackable(training: Training) -> bool:
-    """Whether a stack of one trains it as well and faster: an MLP, in one process."""
+    """Return whether a stack of one gives the same training faster: an MLP, in one process."""
     plan, fabric = training.plan, training.fabric
     alone = fabric.world_size == 1 and fabric.strategy.precision.precision == "32-true"
     plain = not plan.compile and plan.local is None and not plan.channels_last
@@ -251,7 +251,7 @@ def _optimizer_of(plan: Plan) -> torch.optim.Optimizer:
 
 
 def _is_elementwise(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether it does the same to every number, in whatever tensors they come."""
+    """Return whether an optimiser treats every number alike, in any tensor."""
     known = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
     return type(optimizer) in known and len(optimizer.param_groups) == 1
 
@@ -272,7 +272,7 @@ def _two(name: str, one: Plan, other: Plan) -> str:
 
 
 def _by_loss(trainings: Sequence[Training]) -> list[list[Training]]:
-    """Trainings whose losses differ in numbers alone come together; one that does not stack stays alone."""
+    """Group trainings whose losses differ in numbers alone; a loss that does not stack is its own group."""
     groups: dict[Hashable, list[Training]] = {}
     for training in trainings:
         loss = training.plan.loss
@@ -281,7 +281,7 @@ def _by_loss(trainings: Sequence[Training]) -> list[list[Training]]:
 
 
 def _data(trainings: Sequence[Training]) -> tuple[Tensor, Tensor, Tensor]:
-    """Samples and labels, and where those of each training begin: (M, 1)."""
+    """Return samples and labels, and where those of each training begin: (M, 1)."""
     first, count = trainings[0], len(trainings)
     if all(torch.equal(t.x, first.x) and torch.equal(t.y, first.y) for t in trainings[1:]):
         return first.x, first.y.to(first.x.device), torch.zeros(count, 1, dtype=torch.int64)
@@ -290,6 +290,6 @@ def _data(trainings: Sequence[Training]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _part(value: Any, index: int, place: slice, parameter: nn.Parameter) -> Any:
-    """Copy the part of an optimiser's state that belongs to one parameter, or a file would hold all of it."""
+    """Copy one parameter's part of an optimiser's state, because a file would hold all of it otherwise."""
     whole = isinstance(value, Tensor) and value.ndim > 0
     return value[index, place].reshape(parameter.shape).clone() if whole else copy.deepcopy(value)
