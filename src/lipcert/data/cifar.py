@@ -25,7 +25,7 @@ _PIXELS = 3 * 32 * 32
 
 @dataclass(frozen=True)
 class _Layout:
-    """One of the formats in which the data is published."""
+    """A format in which the data is published."""
 
     folder: str
     train: tuple[str, ...]
