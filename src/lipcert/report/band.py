@@ -1,4 +1,4 @@
-"""Clean, certified and empirical accuracy as one band: the truth lies between the last two."""
+"""Clean, certified and empirical accuracy as one band: the true robust accuracy lies between the last two."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLUE, _RED, _GREY = (0.24, 0.41, 0.64), (0.72, 0.26, 0.27), (0.47, 0.47, 0.47)
 
 
 def band_table(findings: dict[str, Any]) -> Table:
-    """The band radius by radius, and the verdict."""
+    """Show the band radius by radius, and the verdict."""
     total, broken = findings["samples"], len(findings["broken"])
     verdict = f"{broken} CERTIFICATES BROKEN" if broken else "no certificate broken"
     table = Table(
@@ -31,7 +31,7 @@ def band_table(findings: dict[str, Any]) -> Table:
 
 
 def band_figure(band: Band, findings: dict[str, Any], path: Path) -> Path:
-    """Accuracy against radius: what is proved, what attacks left standing, the band between."""
+    """Draw accuracy against radius: certified, under attack, and the band between."""
     total = len(band.right)
     asked = [row["radius"] for row in findings["radii"]]
     eps = np.linspace(0, 1.25 * max(asked), 400)

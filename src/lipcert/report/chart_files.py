@@ -1,4 +1,4 @@
-"""The diagrams of a report on paper: PNG, SVG and PDF."""
+"""Print the diagrams of a report as PNG, SVG and PDF."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lipcert.report.figure import COLOURS, new_figure, save_figure
 
 
 def print_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
-    """One file a chart and kind."""
+    """Write one file per chart and format."""
     folder.mkdir(parents=True, exist_ok=True)
     return [path for chart in charts for path in _print(chart, folder / chart.name)]
 
@@ -24,7 +24,7 @@ def _print(chart: Chart, base: Path) -> list[Path]:
 
 
 def draw_chart(axes: Axes, chart: Chart) -> None:
-    """Lines, marks and axes of one diagram."""
+    """Draw the lines, marks and axes of one diagram."""
     axes.set_prop_cycle(color=COLOURS)
     for line in chart.lines:
         if any(line.spread):

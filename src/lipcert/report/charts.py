@@ -17,7 +17,7 @@ _POINTS = 400
 
 @dataclass(frozen=True)
 class Line:
-    """Points of one colour; `spread` is the standard deviation of the seeds at each."""
+    """Points of one colour; `spread` is the standard deviation over the seeds at each point."""
 
     name: str
     x: list[float]
@@ -40,10 +40,10 @@ class Chart:
 
 
 def radius_chart(runs: Sequence[Finished]) -> Chart:
-    """How much is right and certified, at every radius."""
+    """Chart the share of correct and certified samples at every radius."""
     radii = sorted({radius for run in runs for radius in run.recipe.certify.radii})
     robust = {run.name: run.robust.sort().values.numpy() for run in runs}
-    finite = [found[np.isfinite(found)] for found in robust.values()]  # a constant classifier has no end
+    finite = [found[np.isfinite(found)] for found in robust.values()]  # constant ones have infinite radii
     farthest = max([1.2 * max(radii), *(np.quantile(found, 0.995) for found in finite if len(found))])
     shown = np.linspace(0.0, float(farthest), _POINTS)
     lines = []
@@ -56,7 +56,7 @@ def radius_chart(runs: Sequence[Finished]) -> Chart:
     )
 
 
-# Of metrics.jsonl: key, file name, title, axis title, factor, logarithmic.
+# Columns of metrics.jsonl: key, file name, title, axis title, factor, logarithmic.
 _CURVES = (
     ("loss", "loss", "Loss", "training loss", 1.0, False),
     ("val_accuracy", "clean", "Clean accuracy in training", "validation [%]", 100.0, False),

@@ -1,4 +1,4 @@
-"""Finished runs in the columns of the paper, each with the paper's row beside it."""
+"""Show finished runs in the columns of the paper, each with the paper's row beside it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DATA = {"cifar10": "cifar-10", "cifar100": "cifar-100", "tiny-imagenet": "tiny-i
 
 @dataclass(frozen=True)
 class Line:
-    """One row: what was run, or what the paper prints. None where there is nothing to say."""
+    """One row: a run, or a row of the paper. None where there is no value."""
 
     method: str
     model: str
@@ -91,7 +91,7 @@ def _ours(run: Run, recipe: Recipe) -> Line:
 
 
 def _published_recipe(recipe: Recipe) -> Recipe:
-    """The packaged recipe at its full budget, or itself: a thin network stands beside the one it is for."""
+    """Return the packaged recipe at its full budget, to compare a thin network with it, or itself."""
     if recipe.name not in packaged_recipes():
         return recipe
     full = read_recipe(recipe.name)
@@ -99,7 +99,7 @@ def _published_recipe(recipe: Recipe) -> Recipe:
 
 
 def _paper(recipe: Recipe, radii: Sequence[float]) -> list[Line]:
-    """The printed rows of the same method, model and ε that have one of these radii."""
+    """Return the printed rows of the same method, model and ε that have one of these radii."""
     rows: list[dict[str, Any]] = published()["tables"].get(DATA.get(recipe.data.name, ""), [])
     eps, model = recipe.loss.arguments.get("eps"), model_of(_published_recipe(recipe))
     same = [r for r in rows if r["method"] == method_of(recipe) and r["model"] == model]
@@ -127,7 +127,7 @@ def _paper_line(row: dict[str, Any], radii: Sequence[float]) -> Line:
 
 
 def _printed(radius: float, row: dict[str, Any]) -> float | None:
-    """The paper's certified accuracy at this very radius."""
+    """Return the paper's certified accuracy at exactly this radius."""
     found = [value for at, value in zip(PRINTED, row["cra"], strict=True) if abs(at - radius) < 1e-9]
     return found[0] if found else None
 
@@ -154,7 +154,7 @@ def _cells(line: Line) -> list[str]:
 
 
 def terminal(titles: list[str], cells: list[list[str]], splits: str) -> Table:
-    """For the terminal; `splits` as in `splits_shown`."""
+    """Return a table for the terminal; `splits` as in `splits_shown`."""
     caption = f"accuracies in %, {splits}, with proved bounds"
     table = Table(box=SIMPLE_HEAD, caption=caption, padding=(0, 1, 0, 0))
     for i, title in enumerate(titles):
@@ -165,7 +165,7 @@ def terminal(titles: list[str], cells: list[list[str]], splits: str) -> Table:
 
 
 def write_comparison(titles: list[str], cells: list[list[str]], base: Path) -> list[Path]:
-    """BASE.md, BASE.csv and BASE.tex."""
+    """Write BASE.md, BASE.csv and BASE.tex."""
     markdown = "\n".join("| " + " | ".join(row) + " |" for row in [titles, ["---"] * len(titles), *cells])
     rows = io.StringIO()
     csv.writer(rows, lineterminator="\n").writerows([titles, *cells])
@@ -200,7 +200,7 @@ _LATEX = str.maketrans(
 
 
 def _latex(titles: list[str], cells: list[list[str]]) -> str:
-    """A booktabs table."""
+    """Return a booktabs table."""
 
     def line(row: Sequence[str]) -> str:
         return " & ".join(cell.translate(_LATEX) for cell in row) + r" \\"

@@ -1,4 +1,4 @@
-"""Numbers of many trainings along an axis: means with the spread of the seeds."""
+"""Draw numbers of many trainings along an axis: means with the spread over the seeds."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _MARKS = ("o", "s", "^", "D", "v")
 
 @dataclass(frozen=True)
 class Panel:
-    """One diagram: columns of the rows against x, a line for each column of each series."""
+    """One diagram: columns of the rows against x, one line per column of each series."""
 
     title: str
     columns: tuple[str, ...]
     percent: bool = False
     log: bool = False
-    # What the paper prints, or a formula: points by the name of the line.
+    # Points of the paper or of a formula, by the name of the line.
     beside: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
@@ -38,7 +38,7 @@ class Axis:
 
 
 def curves(rows: Sequence[Row], axis: Axis, panels: Sequence[Panel], note: str, base: Path) -> list[Path]:
-    """BASE.png, .svg and .pdf: panels side by side."""
+    """Write BASE.png, .svg and .pdf with panels side by side."""
     figure, grid = new_grid(1, len(panels), (max(5.6, 4.1 * len(panels)), 3.4))
     for axes, panel in zip(grid[0], panels, strict=True):
         _draw(axes, rows, axis, panel)
@@ -71,12 +71,12 @@ def _draw(axes: Axes, rows: Sequence[Row], axis: Axis, panel: Panel) -> None:
         axes.legend(fontsize=7, frameon=False)
 
 
-# Beyond so many powers of ten there is room for them alone.
+# A wider range leaves room for powers of ten alone.
 _FEW = 1e4
 
 
 def _log_scale(axis: XAxis | YAxis) -> None:
-    """With 1, 2, 5, 10 … written out, or powers where they are many."""
+    """Set a logarithmic scale with 1, 2, 5, 10 … written out, or powers where they are many."""
     getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
     low, high = axis.get_view_interval()
     if high < _FEW * low:
@@ -86,7 +86,7 @@ def _log_scale(axis: XAxis | YAxis) -> None:
 
 
 def spread(rows: Sequence[Row], series: str, column: str) -> list[tuple[float, float, float, float]]:
-    """x, and the least, the mean and the most of the seeds there."""
+    """Return x with the minimum, the mean and the maximum over the seeds."""
     found: dict[float, list[float]] = {}
     for row in rows:
         if row["series"] == series and row.get(column) is not None:
@@ -95,7 +95,7 @@ def spread(rows: Sequence[Row], series: str, column: str) -> list[tuple[float, f
 
 
 def curve_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Titles and cells: a line for every x of every series, means with the range of the seeds."""
+    """Return titles and cells: one line per x of every series, means with the range over the seeds."""
     known = [c for c in _COLUMNS if any(row.get(c) is not None for row in rows)]
     lines = dict.fromkeys((row["series"], row["x"]) for row in rows)
     named = any(series for series, _ in lines)
@@ -121,7 +121,7 @@ def _series(rows: Sequence[Row]) -> list[str]:
 
 
 def _short(column: str) -> str:
-    """Without the split, which the note names."""
+    """Return a column title without the split, which the note names."""
     return column.removeprefix("test ").removeprefix("val ")
 
 

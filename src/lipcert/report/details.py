@@ -1,4 +1,4 @@
-"""What the page says of one run: its certificate, its layers, its images, how to make it again."""
+"""The details of one run on the page: its certificate, its layers, its images, its command."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lipcert.report.sources import Finished
 from lipcert.runs.rows import fraction
 from lipcert.runs.samples import Samples
 
-# Runs of which the page tells everything; of more it has the tables and curves.
+# The most runs with full details; for more the page has tables and curves only.
 MANY = 12
 
 
 def details_of(run: Finished) -> dict[str, Any]:
-    """Everything the template shows of a run."""
+    """Return everything that the template shows of a run."""
     return {
         "name": run.name,
         "claim": run.recipe.claim,
@@ -76,7 +76,7 @@ def whole_of(run: Finished) -> dict[str, str]:
 
 
 def images_of(run: Finished) -> dict[str, Any]:
-    """The right predictions with the largest and those with the smallest radii; none for points."""
+    """Return the correct predictions with the largest and the smallest radii; none for points."""
     try:
         data = run.recipe.make_data(run.split)
     except LipcertError as error:
@@ -98,7 +98,7 @@ def _card(data: Dataset, found: Samples, i: int) -> dict[str, str]:
 
 
 def _png(image: Tensor) -> str:
-    """As the page holds it."""
+    """Return an image as a data URL for the page."""
     pixels = image.permute(1, 2, 0).numpy()
     file = io.BytesIO()
     Image.fromarray(pixels if pixels.shape[2] == 3 else pixels[..., 0]).save(file, format="PNG")

@@ -1,4 +1,4 @@
-"""Layer by layer: from below, as estimated, and as proved; the head last, which makes K_f of them."""
+"""Show constants layer by layer: from below, as estimated, and as proved; the head comes last."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TITLES = ["layer", "type", "output", "at least", "estimate", "at most (proved)",
 _DOWN = Context(prec=6, rounding=ROUND_FLOOR)
 
 
-# Products with WᵀW behind the estimate column: what a long training converges to.
+# Products with WᵀW behind the estimate column: the limit of a long training.
 _ITERATIONS = 100
 
 
@@ -40,7 +40,7 @@ def estimate_of(step: Step) -> float:
 
 
 def layers_of(run: Finished) -> list[list[str]]:
-    """A row a layer, of the network that the certificate speaks of."""
+    """Return one row per layer of the certified network."""
     shape = read_card(model_file(str(run.run.path))).input_shape
     program = trace(frozen_copy(load(run.run.path).eval()), shape)
     features, head = program.split_head()
@@ -52,7 +52,7 @@ def layers_of(run: Finished) -> list[list[str]]:
 
 
 def head_row(program: Program, head: nn.Linear | None) -> list[str]:
-    """The largest ‖w_i − w_j‖ over pairs of classes."""
+    """Return the row of the head: the largest ‖w_i − w_j‖ over pairs of classes."""
     path, linear = "–", Head.identity(max(checked_classes(program), 2))
     if head is not None:
         path, linear = program.steps[-1].path, Head.linear(head)
@@ -63,7 +63,7 @@ def head_row(program: Program, head: nn.Linear | None) -> list[str]:
 
 
 def spread_lower(rows: Tensor) -> float:
-    """The largest ‖w_i − w_j‖, from below."""
+    """Bound the largest ‖w_i − w_j‖ from below."""
     d = rows.shape[1]
     return not_less(_spread(rows) * (1 - (d + 16) * U) - d * TINY_ROOT)
 
@@ -81,7 +81,7 @@ def _bounds(lower: float | None, estimate: float, upper: float) -> list[str]:
 
 
 def down(value: float) -> str:
-    """Six digits that are not above the value.
+    """Format six digits that are not above the value.
 
     Example:
         >>> down(0.9999999), down(2.0)

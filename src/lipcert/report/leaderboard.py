@@ -79,7 +79,7 @@ def leaderboard_tables() -> list[Table]:
         table = Table(
             title=data,
             box=SIMPLE_HEAD,
-            caption="accuracies in %; under a radius: right and certified within it, proved",
+            caption="accuracies in %; under a radius: correct and certified within it, proved",
         )
         for title in titles:
             left, folds = title in ("model", "command"), title == "command"

@@ -1,4 +1,4 @@
-"""What someone who is handed a model should know: a page of Markdown from its recipe and certificate."""
+"""Write a model card: a page of Markdown from recipe and certificate for the model's users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of two-moons classifiers: boundary, certified margin, and what lies inside it."""
+"""Pictures of two-moons classifiers: boundary, certified margin, and the points inside it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOSS_TITLES = {"cll": "CLL", "gloro": "GloRo", "cross-entropy": "Cross-entropy"}
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished moons run, ready to draw."""
+    """A finished moons run with everything to draw."""
 
     row: Row
     prover: Certifier
@@ -46,7 +46,7 @@ class Picture:
         return cls(row_of(run), prover, data, prover(data.x))
 
     def margin(self, x: Tensor) -> np.ndarray:
-        """f₁ − f₀."""
+        """Return f₁ − f₀."""
         logits = self.prover.logits(x)
         return (logits[:, 1] - logits[:, 0]).numpy()
 
@@ -57,7 +57,7 @@ class Picture:
 
 
 def draw_panel(axes: Axes, picture: Picture) -> None:
-    """Black boundary, grey margin lines, class colours, red where wrong or not robust."""
+    """Draw a black boundary, grey margin lines, class colours, and red where wrong or not robust."""
     x, y = picture.data.x.numpy(), picture.data.y.numpy()
     robust = (
         (picture.certificate.prediction == picture.data.y) & picture.certificate.at(picture.row["eps"])
@@ -98,12 +98,12 @@ def _draw_lines(axes: Axes, picture: Picture) -> None:
 
 
 def draw_outputs(axes: Axes, picture: Picture) -> None:
-    """Where the outputs lie, the margin in the same units, and the probability the loss makes of them."""
+    """Draw the distribution of the outputs, the margin in the same units, and the probability of the loss."""
     margin, y = picture.margin(picture.data.x), picture.data.y.numpy()
     reach = 1.05 * max(float(np.abs(margin).max()), picture.width)
     bins = np.linspace(-reach, reach, 80).tolist()
     for label, colour in enumerate(CLASS_COLOURS):
-        # One polygon: eighty bars take ten times as long.
+        # A single polygon: eighty bars take ten times as long.
         axes.hist(margin[y == label], bins=bins, color=colour, alpha=0.6, histtype="stepfilled")
     for edge in (-picture.width, picture.width):
         axes.axvline(edge, color=GREY, linewidth=1)
@@ -125,7 +125,7 @@ def moons_figure(runs: Sequence[Run], path: Path) -> list[Path]:
     for picture in pictures:
         draw_panel(cells[picture.row["loss"], picture.row["eps"]], picture)
     for (loss, eps), axes in cells.items():
-        axes.set(xticks=[], yticks=[])  # one whose training failed stays empty
+        axes.set(xticks=[], yticks=[])  # a failed training stays empty
         title, width = LOSS_TITLES.get(loss, loss), f"$2\\varepsilon = {2 * eps:g}$"
         if len(widths) == 1:
             axes.set_title(f"{title}, {width}", fontsize=10)
@@ -189,7 +189,7 @@ def teaser_figure(runs: Sequence[Run], path: Path) -> list[Path]:
 
 
 def _grid(rows: int, columns: int, **settings: Any) -> tuple[Figure, np.ndarray]:
-    """Panels in the shape of the moons, with room for a legend below."""
+    """Make panels in the shape of the moons, with room for a legend below."""
     size = (3.2 * columns, 2.1 * rows + 0.6)
     return new_grid(rows, columns, size, **settings)
 
@@ -201,7 +201,7 @@ def _save(figure: Figure, path: Path) -> list[Path]:
 
 
 def draw_legend(figure: Figure) -> None:
-    """One for all panels, below them."""
+    """Draw one legend for all panels, below them."""
     handles = [
         Line2D([], [], color=GREEN, marker="o", linestyle="", markersize=4, label="upper moon"),
         Line2D([], [], color=BLUE, marker="o", linestyle="", markersize=4, label="lower moon"),

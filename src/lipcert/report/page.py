@@ -1,4 +1,4 @@
-"""`lipcert report`: one page without a network, and every table and figure of it as files."""
+"""`lipcert report`: one page that works offline, and its tables and figures as files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from lipcert.sweeps.findings import best_of, cell, summary_table
 
 @dataclass(frozen=True)
 class Written:
-    """Hold what to print and what was written."""
+    """The tables to print and the files that were written."""
 
     tables: list[Table]
     paths: list[Path]
@@ -49,12 +49,12 @@ class Cells:
     note: str = ""
 
     def is_printed(self, row: list[str]) -> bool:
-        """Whether it is a row of the paper, which names no seeds."""
+        """Return whether a row is one of the paper, which names no seeds."""
         return "seed" in self.titles and row[self.titles.index("seed")] == "–"
 
 
 def write_report(paths: Sequence[Path], output: Path) -> Written:
-    """OUTPUT.html, and beside it a folder of its name with the tables and figures."""
+    """Write OUTPUT.html, and beside it a folder of its name with the tables and figures."""
     if output.suffix not in (".html", ""):
         raise InputError(f"--output {output}: expected a name that ends in .html, or one without an ending")
     base = output.with_suffix("")
@@ -83,7 +83,7 @@ def write_report(paths: Sequence[Path], output: Path) -> Written:
 
 
 def _details(sources: Sources) -> list[dict[str, Any]]:
-    """Detail all runs, or those named one by one; the layers of a deep network take a minute."""
+    """Detail all runs, or those named individually; the layers of a deep network take a minute."""
     chosen = sources.everything if len(sources.everything) <= MANY else sources.runs
     console = Console(stderr=True)
     shown = track(chosen, "runs", console=console, transient=True, disable=not console.is_terminal)
@@ -91,7 +91,7 @@ def _details(sources: Sources) -> list[dict[str, Any]]:
 
 
 def _compared(sources: Sources) -> list[Cells]:
-    """Runs named one by one, with the paper's rows."""
+    """Return the individually named runs, with the paper's rows."""
     if not sources.runs:
         return []
     titles, rows = compare([run.run for run in sources.runs])
@@ -105,7 +105,7 @@ def _splits(sources: Sources) -> str:
 
 
 def _sweep_tables(it: Summed) -> list[Cells]:
-    """The summary, and what is missing from it."""
+    """Return the summary, and the unfinished trainings."""
     missing = [[name, why] for name, why in it.unfinished.items()]
     more = [Cells(f"{it.name}-unfinished", "Not finished", ["training", "why"], missing)] if missing else []
     return [_summary_cells(it), *more]
@@ -123,7 +123,7 @@ def _summary_cells(it: Summed) -> Cells:
 
 
 def _terminal_tables(it: Summed) -> list[Table]:
-    """The same for the terminal."""
+    """Return the tables of a sweep for the terminal."""
     summary = summary_table(it.summary, best_of(it.summary))
     summary.title = Text(f"{it.name}: {it.progress}")
     if not it.unfinished:
@@ -135,7 +135,7 @@ def _terminal_tables(it: Summed) -> list[Table]:
 
 
 def _run_cells(run: dict[str, Any]) -> list[Cells]:
-    """The certificate and the layers of a run."""
+    """Return the certificate and the layers of a run."""
     certified = [
         [split["name"], row["radius"], row["value"], row["interval"], row["count"]]
         for split in run["certificate"]["splits"]
@@ -176,12 +176,12 @@ def _page(
 
 
 def _script_json(value: Any) -> str:
-    """JSON that may stand in a script element."""
+    """Return JSON that is safe inside a script element."""
     return json.dumps(value).replace("<", "\\u003c")
 
 
 def _plotly() -> str:
-    """The library that draws, to be part of the page."""
+    """Return the drawing library, to be part of the page."""
     try:
         offline = importlib.import_module("plotly.offline")
     except ImportError:

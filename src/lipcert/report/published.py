@@ -1,4 +1,4 @@
-"""The figures printed in the paper, as data."""
+"""The numbers printed in the paper, as data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ import yaml
 
 
 def published() -> dict[str, Any]:
-    """Tables, figures and seed statistics of the paper (published.yaml)."""
+    """Read tables, figures and seed statistics of the paper (published.yaml)."""
     content: dict[str, Any] = yaml.safe_load((files("lipcert.report") / "published.yaml").read_text())
     return content

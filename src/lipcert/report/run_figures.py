@@ -1,4 +1,4 @@
-"""Pictures of a finished run: accuracy against radius, class by class, the most and least robust images."""
+"""Draw a finished run: accuracy against radius, class by class, the most and least robust images."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def write_evaluation(run: Run, recipe: Recipe, splits: Splits) -> list[Path]:
 
 
 def _curve(robust: Tensor, radii: tuple[float, ...], split: str, path: Path) -> Path:
-    """Certified accuracy at every radius."""
+    """Draw certified accuracy at every radius."""
     ordered = robust[robust > 0].sort().values.numpy()
     figure, axes = new_figure((5.2, 3.4))
     remaining = 100 * np.arange(len(ordered), 0, -1) / len(robust)

@@ -1,4 +1,4 @@
-"""What a report is about: finished runs and sweeps, checked before anything is written."""
+"""The sources of a report: finished runs and sweeps, checked before anything is written."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from lipcert.sweeps.findings import noted_failures, over_seeds, rows_of
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run, and what its files say."""
+    """A finished run, and the content of its files."""
 
     run: Run
     name: str
 
     @cached_property
     def recipe(self) -> Recipe:
-        """Resolved."""
+        """Return the resolved recipe."""
         return read_recipe(str(self.run.recipe))
 
     @cached_property
@@ -72,18 +72,18 @@ class Summed:
 
     @property
     def unfinished(self) -> dict[str, str]:
-        """Why not, by the names of the trainings."""
+        """Return the reasons of unfinished trainings, by their names."""
         return {Path(row["run"]).name: row["status"] for row in self.rows if row["status"] != "finished"}
 
     @property
     def progress(self) -> str:
-        """How many are finished, in words."""
+        """Say how many trainings are finished."""
         return f"{len(self.rows) - len(self.unfinished)} of {len(self.rows)} trainings are finished"
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Runs named one by one, sweeps, and all runs of both that are finished."""
+    """Individually named runs, sweeps, and all finished runs of both."""
 
     runs: list[Finished]
     sweeps: list[Summed]
@@ -91,7 +91,7 @@ class Sources:
 
 
 def find_sources(paths: Sequence[Path]) -> Sources:
-    """Raises, naming the path, for what is no finished run and no sweep."""
+    """Find runs and sweeps; raise an error with the path for anything else."""
     if len({path.resolve() for path in paths}) < len(paths):
         raise InputError("a directory is named twice")
     runs = [_finished(path) for path in paths if not (path / FILE).is_file()]
@@ -141,7 +141,7 @@ def _named(runs: Sequence[Run]) -> list[Finished]:
 
 
 def names_of(paths: Sequence[Path]) -> list[str]:
-    """The last part of each path, or as many as it takes to tell them apart.
+    """Return the last part of each path, or as many parts as tell them apart.
 
     Example:
         >>> names_of([Path("/a/sweep/seed=1"), Path("/b/sweep/seed=1")])
@@ -168,6 +168,6 @@ def _check_data(runs: Sequence[Finished]) -> None:
 
 
 def _check_files(runs: Sequence[Finished]) -> None:
-    """Read what others read again: what is cut short is found before anything is written."""
+    """Read all files once, so that a damaged one is found before anything is written."""
     for run in runs:
         _ = run.certificate, run.samples, run.witnessed

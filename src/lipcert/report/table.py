@@ -1,4 +1,4 @@
-"""Tables for the terminal and for Markdown, from the same rows."""
+"""Make tables for the terminal and for Markdown, from the same rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEFT = ("recipe", "loss")
 
 
 def columns(rows: Sequence[Row]) -> list[Column]:
-    """Loss or recipe, ε, slack, accuracies of every split certified, constants, time."""
+    """Return the columns: loss or recipe, ε, slack, accuracies of every certified split, constants, time."""
     splits = [name for name in ("train", "val", "test") if any(name in row for row in rows)]
     shown: list[Column] = [
         ("loss", lambda row: str(row["loss"])),
@@ -29,10 +29,10 @@ def columns(rows: Sequence[Row]) -> list[Column]:
         ("slack", lambda row: "–" if row["slack"] is None else f"{row['slack']:g}"),
     ]
     if len({(row["loss"], row["eps"], row["slack"], row["seed"]) for row in rows}) < len(rows):
-        shown[0] = ("recipe", lambda row: str(row["recipe"]))  # which differ in something else
+        shown[0] = ("recipe", lambda row: str(row["recipe"]))  # which differ otherwise
     if len({row["seed"] for row in rows}) > 1:
         shown.append(("seed", lambda row: str(row["seed"])))
-    shown.append((f"clean {splits[-1]}", _accuracy(splits[-1], "clean")))  # the one training has not seen
+    shown.append((f"clean {splits[-1]}", _accuracy(splits[-1], "clean")))  # not seen in training
     for name in splits:
         size = next(row[name]["samples"] for row in rows if name in row)
         shown.append((f"CRA {name} ({size:,})", _accuracy(name, "cra")))
@@ -49,9 +49,9 @@ def _accuracy(split: str, kind: str) -> Callable[[Row], str]:
 
 
 def rich_table(rows: Sequence[Row]) -> Table:
-    """For the terminal; accuracies in percent."""
+    """Return a table for the terminal; accuracies in percent."""
     table = Table(
-        box=SIMPLE_HEAD, caption="accuracies in %; CRA: right and certified at ε, with proved bounds"
+        box=SIMPLE_HEAD, caption="accuracies in %; CRA: correct and certified at ε, with proved bounds"
     )
     shown = columns(rows)
     for title, _ in shown:
@@ -63,7 +63,7 @@ def rich_table(rows: Sequence[Row]) -> Table:
 
 
 def markdown_table(rows: Sequence[Row]) -> str:
-    """For documents."""
+    """Return a table for documents."""
     shown = columns(rows)
     lines = [
         "| " + " | ".join(title for title, _ in shown) + " |",
@@ -79,7 +79,7 @@ def run_table(runs: Sequence[Run]) -> Table:
 
 
 def check_table(checks: Sequence[Check]) -> Table:
-    """The statements of a certificate and whether they hold."""
+    """Return the statements of a certificate and whether they hold."""
     failed = sum(check.holds is False for check in checks)
     verdict = "every statement holds"
     if failed:
@@ -94,7 +94,7 @@ def check_table(checks: Sequence[Check]) -> Table:
 
 
 def prediction_table(predictions: Sequence[Prediction]) -> Table:
-    """A line an image."""
+    """Return a table with one line per image."""
     table = Table(
         "file",
         "class",
@@ -104,7 +104,7 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
         box=SIMPLE_HEAD,
         caption="no input within the radius (L2, pixels from 0 to 1) gets another class",
     )
-    table.columns[0].overflow = "fold"  # a name that is cut names nothing
+    table.columns[0].overflow = "fold"  # a truncated name would be useless
     for title in table.columns[2:4]:
         title.justify = "right"
     for p in predictions:
@@ -114,18 +114,18 @@ def prediction_table(predictions: Sequence[Prediction]) -> Table:
 
 
 def _floor(radius: float) -> str:
-    """Four digits, never more than the radius."""
+    """Format a radius with four digits, never above its value."""
     return f"{math.floor(1e4 * radius) / 1e4:.4f}" if math.isfinite(radius) else "∞"
 
 
 def certificate_table(statement: Statement) -> Table:
-    """One certificate, radius by radius."""
+    """Return a table of one certificate, radius by radius."""
     (name, split), *_ = statement.splits.items()
     rounding = statement.rounding
     label = "ROUNDING IGNORED" if rounding == "ignored" else f"{rounding} rounding included"
     table = Table(
         title=f"{name}: {split.samples:,} samples, K_f ≤ {statement.k_f:.6g} (proved), {label}",
-        caption="percent right and certified, with exact 95 % binomial intervals",
+        caption="percent correct and certified, with exact 95 % binomial intervals",
     )
     for title in ("radius", "accuracy", "from", "to", "count"):
         table.add_column(title, justify="right")
