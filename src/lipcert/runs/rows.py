@@ -1,4 +1,4 @@
-"""A finished run as one row of numbers: what tables, results and documents are made of."""
+"""A finished run as one row of numbers, for tables, results and documents."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tightness_of(run: Run) -> float | None:
 
 
 def fraction(radius: float) -> str:
-    """36/255 for the radii of the field.
+    """Format a radius as a fraction such as 36/255, the usual form in the literature.
 
     Example:
         >>> fraction(36 / 255), fraction(0.15)

@@ -1,4 +1,4 @@
-"""Certificates sample by sample, as a file: what curves, tables by class and pictures are made of."""
+"""Certificates sample by sample, as a file for curves, tables by class and pictures."""
 
 from __future__ import annotations
 
