@@ -1,4 +1,4 @@
-"""What a sweep found: a row a training, mean and spread over seeds, the best by validation."""
+"""The findings of a sweep: one row per training, mean and spread over seeds, the best by validation."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from lipcert.runs.rows import Row, findings_of
 from lipcert.sweeps.combinations import Sweep
 from lipcert.sweeps.trial import Trial
 
-# A row a training, in the directory of the sweep.
+# The table with one row per training, in the directory of the sweep.
 TABLE = "sweep.csv"
 
 
 def rows_of(sweep: Sweep, failures: Mapping[Path, str] | None = None) -> list[Row]:
-    """A row a training: the values of its keys, what was found, or why nothing was (`failures` by run)."""
+    """Return one row per training: the values of its keys and its results, or why it failed (`failures`)."""
     why = failures or {}
     begun = [(values, _found(trial, why.get(trial.path))) for trial, values in sweep.trials]
     unbegun = [
@@ -47,7 +47,7 @@ def _progress(trial: Trial) -> str:
 
 
 def noted_failures(sweep: Sweep) -> dict[Path, str]:
-    """Why trainings without a certificate failed, as the table of the sweep has it."""
+    """Return why trainings without a certificate failed, from the table of the sweep."""
     path = sweep.output / TABLE
     if not path.is_file():
         return {}
@@ -62,7 +62,7 @@ def noted_failures(sweep: Sweep) -> dict[Path, str]:
 
 
 def write_csv(rows: Sequence[Row], path: Path) -> Path:
-    """Every row, with every column that one of them has."""
+    """Write every row, with every column that one of them has."""
     text = io.StringIO()
     writer = csv.DictWriter(text, titles_of(rows), restval="", lineterminator="\n")
     writer.writeheader()
@@ -72,13 +72,13 @@ def write_csv(rows: Sequence[Row], path: Path) -> Path:
 
 
 def titles_of(rows: Sequence[Row]) -> list[str]:
-    """Keys first, findings then, run and status last."""
+    """Return the titles: keys first, then findings, run and status last."""
     titles = list(dict.fromkeys(key for row in rows for key in row))
     return sorted(titles, key=lambda title: title in ("run", "status"))
 
 
 def over_seeds(rows: Sequence[Row], keys: Sequence[str]) -> list[Row]:
-    """One row for all seeds: of every number the mean and the standard deviation."""
+    """Return one row for all seeds, with mean and standard deviation of every number."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     shown = [key for key in keys if key != "seed"]
     for row in rows:
@@ -98,7 +98,7 @@ def _summary(row: Row, group: Sequence[Row]) -> Row:
 
 
 def best_of(summary: Sequence[Row]) -> Row | None:
-    """The most certified accuracy on the validation split, at its first radius."""
+    """Return the row with the largest certified accuracy on the validation split, at its first radius."""
     title = validation_title(summary)
     if title is None:
         return None
@@ -106,12 +106,12 @@ def best_of(summary: Sequence[Row]) -> Row | None:
 
 
 def validation_title(summary: Sequence[Row]) -> str | None:
-    """The column that chooses."""
+    """Return the column that decides."""
     return next((t for row in summary for t in row if t.startswith("val CRA ")), None)
 
 
 def summary_table(summary: Sequence[Row], best: Row | None) -> Table:
-    """For the terminal: accuracies in percent, mean ± standard deviation."""
+    """Return a table for the terminal: accuracies in percent, mean ± standard deviation."""
     titles = [t for t in dict.fromkeys(t for row in summary for t in row) if t != "seconds"]
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for title in titles:
@@ -127,10 +127,10 @@ def summary_table(summary: Sequence[Row], best: Row | None) -> Table:
 
 
 def cell(title: str, value: Any) -> str:
-    """As printed."""
+    """Format a value for printing."""
     if value is None:
         return "–"
-    if isinstance(value, float):  # printed in percent already
+    if isinstance(value, float):  # already in percent
         return f"{value:.1f}"
     if not isinstance(value, tuple):
         return str(value)
@@ -139,5 +139,5 @@ def cell(title: str, value: Any) -> str:
     scale = 100 if percent else 1
     if spread is None:
         return f"{scale * mean:.1f}"
-    digits = 2 if percent and 0 < scale * spread < 0.05 else 1  # or it would read ± 0.0
+    digits = 2 if percent and 0 < scale * spread < 0.05 else 1  # otherwise it would read ± 0.0
     return f"{scale * mean:.{digits}f} ± {scale * spread:.{digits}f}"
