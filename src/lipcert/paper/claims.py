@@ -1,6 +1,7 @@
-"""Questions that claims of the paper put to rows: does it rise, does it stay, who is ahead.
+"""Checks of the paper's claims in rows: does a column rise, does it stay, which series is ahead.
 
-A difference counts if it is larger than the seeds at either end are apart; what is smaller is left open.
+A difference counts if it is larger than the spread of the seeds at either end; otherwise the claim stays
+open.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from lipcert.report.curves import spread
 from lipcert.runs.rows import Row
 
 Check = Callable[[Sequence[Row]], Verdict]
-Point = tuple[float, float, float, float]  # x; the least, the mean and the most of the seeds
+Point = tuple[float, float, float, float]  # x; the minimum, the mean and the maximum over the seeds
 
 
 def trades(falling: str, rising: str, series: str = "") -> Check:
-    """From the least x to the greatest, one column falls and another rises."""
+    """Check that one column falls and another rises from the smallest x to the largest."""
 
     def check(rows: Sequence[Row]) -> Verdict:
         down, up = (spread(rows, series, column) for column in (falling, rising))
@@ -33,7 +34,7 @@ def trades(falling: str, rising: str, series: str = "") -> Check:
 
 
 def ahead(column: str, first: str, second: str, scale: float = 100.0) -> Check:
-    """At every x one series is above another; shown in percentage points, or as it is."""
+    """Check that one series is above another at every x; shown in percentage points, or unscaled."""
 
     def check(rows: Sequence[Row]) -> Verdict:
         mine, theirs = (spread(rows, series, column) for series in (first, second))
@@ -52,7 +53,7 @@ def ahead(column: str, first: str, second: str, scale: float = 100.0) -> Check:
 
 
 def insensitive(column: str, low: float, high: float, points: float) -> Check:
-    """Within a range of x the means stay within so many percentage points."""
+    """Check that the means stay within this many percentage points in a range of x."""
 
     def check(rows: Sequence[Row]) -> Verdict:
         inside = [p for p in spread(rows, "", column) if low <= p[0] <= high]
@@ -64,7 +65,7 @@ def insensitive(column: str, low: float, high: float, points: float) -> Check:
 
 
 def falls_outside(column: str, low: float, high: float) -> Check:
-    """At either end a column is lower than anywhere within a range of x."""
+    """Check that a column is lower at either end than anywhere within a range of x."""
 
     def check(rows: Sequence[Row]) -> Verdict:
         points = spread(rows, "", column)
@@ -79,7 +80,7 @@ def falls_outside(column: str, low: float, high: float) -> Check:
 
 
 def constant(column: str, factor: float) -> Check:
-    """The largest mean of a column is at most so many times the smallest."""
+    """Check that the largest mean of a column is at most this many times the smallest."""
 
     def check(rows: Sequence[Row]) -> Verdict:
         means = [p[2] for p in spread(rows, "", column)]
@@ -90,10 +91,10 @@ def constant(column: str, factor: float) -> Check:
 
 
 def scale_sets_khf(rows: Sequence[Row]) -> Verdict:
-    """K_hf = 1/σ = log((1−p)/p)/ε for every CLL row, whatever K_f is.
+    """Check K_hf = 1/σ = log((1−p)/p)/ε for every CLL row, for any K_f.
 
     The certificate says so by definition, for a loss that divides by the proved K_f. Training divided by an
-    estimate K, so what is asked is whether K_f/(σK), the constant of what was trained, is 1/σ to 5 %.
+    estimate K, so the check is whether K_f/(σK), the constant of the trained loss, is 1/σ to 5 %.
     """
     mine = [row for row in rows if row["loss"] == "cll"]
     k_f = [row["k_f"] for row in mine]
@@ -103,14 +104,14 @@ def scale_sets_khf(rows: Sequence[Row]) -> Verdict:
 
 
 def _moved(low: Point, high: Point) -> bool | None:
-    """Whether the seeds of one point all lie below those of another; None if they mingle."""
+    """Return whether the seeds of one point all lie below those of another; None if they overlap."""
     if low[3] < high[1]:
         return True
     return False if high[3] < low[1] else None
 
 
 def _all(parts: Sequence[bool | None]) -> bool | None:
-    """False if one is, open if one is, else true."""
+    """Return False if one part is False, None if one is open, else True."""
     if False in parts:
         return False
     return None if None in parts else True

@@ -16,13 +16,13 @@ from lipcert.runs.rows import Row
 CLL, GLORO = "cifar10-4c3f-cll", "cifar10-4c3f-gloro"
 CLEAN, CRA, AT_EPS = "test clean", "test CRA 36/255", "test CRA at ε"
 
-# A quarter of the width and six epochs: 4C3F in about three minutes of one core.
+# A quarter of the width and six epochs: 4C3F in about three minutes on one core.
 _THIN = ("model.width=0.25", "train.epochs=6", "certify.effort=auto", "train.threads=1")
 _SEEDS = (1, 2)
 
 
 def _budgets(few: Sequence[Variant], *settings: str, cost: str = "") -> dict[str, Reduction]:
-    """For a CPU, and to see that it works; `cost` is that of the first."""
+    """Return reductions for a CPU and for a smoke test; `cost` is that of the first."""
     return {
         "cpu": Reduction((*_THIN, *settings), _SEEDS, tuple(few), cost),
         "smoke": Reduction(variants=(few[0], few[-1])),
@@ -69,7 +69,7 @@ SLACK = Reproduction(
 
 
 def _epsilons() -> tuple[Variant, ...]:
-    """Certified at the ε of training."""
+    """Return the variants, certified at the ε of training."""
     return tuple(
         Variant(recipe, (f"loss.eps={eps}", f"certify.radii=[{eps}]"), eps, series)
         for recipe, series in ((CLL, "CLL"), (GLORO, "GloRo"))
@@ -99,7 +99,7 @@ EPSILON = Reproduction(
         ),
     ),
     {
-        # Twelve epochs: after six the two losses are still level.
+        # Twelve epochs: after six the two losses are still equal.
         **_budgets(
             _epsilons(),
             "certify.tightness=cpu",
@@ -130,7 +130,7 @@ LAMBDA = Reproduction(
     "Figure D4a: λ = 1e-15 … 1e-1, CRA and K_f, 4C3F",
     _over("loss.lam", _LAMBDAS),
     partial(_draw, Axis("λ", log=True), (_ACCURACIES, _CONSTANTS)),
-    # As in the paper K is detached: λ alone steers it.
+    # As in the paper K is detached: only λ controls it.
     _budgets(
         _over("loss.lam", _FEW_LAMBDAS),
         "loss.detach_constant=true",
@@ -187,7 +187,7 @@ def _convergence(trained: Trained, base: Path) -> list[Path]:
 
 
 def by_epoch(trained: Trained) -> list[Row]:
-    """A row for every validated epoch of every training."""
+    """Return one row per validated epoch of every training."""
     return [
         {
             "series": variant.series,
@@ -202,7 +202,7 @@ def by_epoch(trained: Trained) -> list[Row]:
 
 
 def _converges_faster(trained_rows: Sequence[Row], rival: str) -> Verdict:
-    """CLL, in the mean over the epochs of the first half, where the rate is constant."""
+    """Check that CLL is ahead, in the mean over the epochs of the first half, where the rate is constant."""
     if min(len(row["CRA by epoch"]) for row in trained_rows) < 2:
         return Verdict(None, "one epoch shows no convergence")
     means = {
@@ -240,7 +240,7 @@ CONVERGENCE = Reproduction(
     "Figure D1: CRA over epochs, CLL against GloRo with ε fixed and growing, 4C3F",
     _THREE,
     _convergence,
-    # The rate of the paper, constant for half of the time.
+    # The learning rate of the paper, constant for half of the time.
     _budgets(
         _THREE,
         "train.epochs=20",

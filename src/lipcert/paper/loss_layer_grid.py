@@ -1,4 +1,4 @@
-"""Every loss on every family of layers, in one network: the grid no paper has."""
+"""The grid of every loss on every family of layers, in one network, which no paper has."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lipcert.runs.rows import Row
 RECIPE = "cifar10-grid"
 CLEAN, CRA = "test clean", "test CRA 36/255"
 
-# ε grows over the first half, as its authors have it.
+# ε grows over the first half, as in its authors' code.
 _GROWING = "schedule.loss.eps={name: ramp, first: 0.0333, until: 0.5}"
-# Where a margin is a distance only if every logit has the constant 1.
+# The margin is a distance only if every logit has the constant 1.
 _NORMALISED = "model.head=lln"
 
-# Each loss as its own recipes have it, in short trainings: ε = 0.15 or its paper's, the head it was made for.
+# Each loss as in its own recipes, in short trainings: ε = 0.15 or its paper's, and the head it was made for.
 # CLL also with EMMA's ε, as a short training certifies more with a wide logistic; a growing one
 # costs CLL six points and more on layers with the constant 1 (docs/results.md).
 LOSSES: dict[str, tuple[str, ...]] = {
@@ -42,7 +42,7 @@ LOSSES: dict[str, tuple[str, ...]] = {
     "cross-entropy": ("loss={name: cross-entropy}",),
 }
 
-# SOC's cells take longest, a tenth less so.
+# SOC's cells take longest; this setting saves a tenth.
 _FAMILIES = {"soc": ("train.channels_last=true",)}
 
 
@@ -59,7 +59,7 @@ def _cells(losses: Sequence[str], families: Sequence[str]) -> tuple[Variant, ...
 
 
 def _place(row: Row) -> tuple[str, str]:
-    """Loss and family."""
+    """Return loss and family."""
     family, loss = row["series"].split(" ")
     return loss, family
 
@@ -84,14 +84,14 @@ def _draw(trained: Trained, base: Path) -> list[Path]:
 
 
 def _axes(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """Losses and families that occur, each in its order."""
+    """Return the losses and families that occur, each in its order."""
     places = {_place(row) for row in rows}
     losses = [loss for loss in LOSSES if any(place[0] == loss for place in places)]
     return losses, [family for family in FAMILIES if any(place[1] == family for place in places)]
 
 
 def grid_cells(rows: Sequence[Row], column: str) -> tuple[list[str], list[list[str]]]:
-    """Titles, and a line a loss: the mean of a cell with the range of its seeds, percent."""
+    """Return titles, and one line per loss: the mean of a cell with the range of its seeds, in percent."""
     losses, families = _axes(rows)
 
     def cell(loss: str, family: str) -> str:

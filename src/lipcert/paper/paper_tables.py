@@ -1,4 +1,4 @@
-"""The tables of the paper: every row, rivals and CLL, what is printed beside it."""
+"""The tables of the paper: every row of rivals and CLL, with the printed numbers beside it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CIFAR100 = (
     "cifar100-sll-xl",
     "cifar100-sll-xl-cll",
 )
-# Of which the supplement prints nine seeds.
+# The recipes for which the supplement prints nine seeds.
 SEEDED = tuple(published()["seeds"])
 NINE = tuple(range(1, 10))
 
@@ -72,17 +72,17 @@ _SEED_COLUMNS = {
 
 
 def _compared(trained: Trained, base: Path) -> list[Path]:
-    """Every run, and after it the paper's row."""
+    """Write every run, followed by the paper's row."""
     return write_comparison(*compare([trial.run for _, trial in trained.trials]), base)
 
 
 def _over_seeds(trained: Trained, base: Path) -> list[Path]:
-    """As text."""
+    """Write means over seeds as text."""
     return write_comparison(*seed_cells(trained.rows), base)
 
 
 def seed_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """Titles, and a line a recipe: mean ± standard deviation; after it what the supplement prints."""
+    """Return titles, and one line per recipe: mean ± standard deviation, then the supplement's numbers."""
     summary = over_seeds(rows, ("recipe",))
     titles = [t for t in summary[0] if all(t in row for row in summary) and _is_shown(t)]
     lines = [line for row in summary for line in (row, *_printed_line(row["recipe"]))]
@@ -90,7 +90,7 @@ def seed_cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 
 
 def _printed_line(recipe: str) -> list[Row]:
-    """Mean and standard deviation as printed, in the units of ours."""
+    """Return the printed mean and standard deviation in our units."""
     found = published()["seeds"].get(recipe)
     if found is None:
         return []
@@ -105,7 +105,7 @@ def _is_shown(title: str) -> bool:
 
 
 def _beside(title: str, printed: Printed, trained: Trained, base: Path) -> list[Path]:
-    """One line a cell: what was found, over the seeds, and what the paper prints."""
+    """Write one line per cell: the result over the seeds, and the paper's number."""
     titles = ["series", title, *(t for name in _COLUMNS for t in (name, "paper"))]
     cells = []
     for row in over_seeds(trained.rows, ("series", "x")):
@@ -124,7 +124,7 @@ _EPSILONS, _SLACKS = _MATRIX["epsilon"], [printed / 2 for printed in _MATRIX["pr
 
 
 def _cells(epsilons: Sequence[float], slacks: Sequence[float]) -> tuple[Variant, ...]:
-    """ε and slack of 8C2F on Tiny-ImageNet."""
+    """Return combinations of ε and slack for 8C2F on Tiny-ImageNet."""
     return tuple(
         Variant("tiny-8c2f-cll", (f"loss.eps={eps}", f"loss.slack={slack!r}"), eps, f"p = {slack:g}")
         for slack in slacks
