@@ -1,4 +1,4 @@
-"""`lipcert list`: show what there is of a kind."""
+"""`lipcert list`: list everything of a kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def list_(
         typer.Argument(help=f"{', '.join(completion.KINDS)}.", autocompletion=completion.kinds),
     ],
 ) -> None:
-    """Show what there is of a kind, with a line about each.
+    """List everything of a kind, with one line about each.
 
     Example: lipcert list recipes
     """

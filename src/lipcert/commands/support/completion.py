@@ -1,6 +1,6 @@
 """Names that a shell completes, without importing anything heavy: the shell waits for them.
 
-A test compares what is written down here with what is registered.
+A test compares the names written here with those registered.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ DATA_SETS = ("cifar10", "cifar100", "tiny-imagenet")
 
 
 def recipes(incomplete: str) -> list[str]:
-    """Packaged recipes."""
+    """Complete packaged recipes."""
     names = (file.name for file in (files("lipcert") / "recipes" / "library").iterdir())
     return _beginning(incomplete, (n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
 
 
 def models(incomplete: str) -> list[str]:
-    """Models that come along; run directories the shell finds itself."""
+    """Complete pretrained models; the shell itself finds run directories."""
     return _beginning(incomplete, (f.name for f in (files("lipcert") / "models" / "weights").iterdir()))
 
 
 def reproductions(incomplete: str) -> list[str]:
-    """Tables and figures."""
+    """Complete tables and figures."""
     return _beginning(incomplete, REPRODUCTIONS)
 
 

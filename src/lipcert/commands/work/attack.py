@@ -1,4 +1,4 @@
-"""`lipcert attack`: what attacks do to a certified model, as plain data."""
+"""`lipcert attack`: attack a certified model and return the results as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model layer by layer: shapes, estimates, proved constants, provers."""
+"""Show a model layer by layer: shapes, estimates, proved constants, provers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _parsed(shape: str) -> Shape:
 
 
 def inspection_table(model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto") -> Table:
-    """Every layer of any model whose parts have rules; the last line is the whole model."""
+    """Return every layer of a model whose parts have rules; the last line is the whole model."""
     bound = upper(model, input_shape, effort)
     program = trace(model, input_shape)
     table = Table(title=f"input {tuple(input_shape)}: K ≤ {bound.value:.6g}, proved")

@@ -1,4 +1,4 @@
-"""What there is of a kind, for `lipcert list`."""
+"""The content of `lipcert list`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lipcert.errors import InputError
 
 
 def listing(kind: str) -> list[Table]:
-    """Names and one line about each; of trained models a leaderboard for every data set."""
+    """Return names and one line about each; for trained models one leaderboard per data set."""
     if kind not in KINDS:
         raise InputError(f"list: expected one of {', '.join(KINDS)}, got {kind!r}")
     if kind == "trained":

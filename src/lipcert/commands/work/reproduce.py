@@ -1,4 +1,4 @@
-"""A reproduction carried out: train what is missing, draw, ask the claims, write results.json."""
+"""Run a reproduction: train what is missing, draw, check the claims, write results.json."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lipcert.sweeps.running import failure_line
 
 @dataclass(frozen=True)
 class Report:
-    """Hold what a reproduction found and wrote; failures as one line, empty if there are none."""
+    """The tables and files of a reproduction; failures as one line, empty if there are none."""
 
     tables: list[Table]
     written: list[Path]
@@ -42,7 +42,7 @@ def carry_out(
     settings: Sequence[str] = (),
     overwrite: bool = False,
 ) -> Report:
-    """Everything; what is already trained is kept, what fails is left out of tables and figures."""
+    """Run a reproduction; finished trainings are kept, failed ones are left out of tables and figures."""
     if name not in REPRODUCTIONS:
         raise InputError(f"unknown reproduction {name!r}; known: {', '.join(REPRODUCTIONS)}")
     reproduction = REPRODUCTIONS[name]
@@ -53,7 +53,7 @@ def carry_out(
     if not finished:
         raise LipcertError(failure_line(failures, len(trials)))
     trained = Trained(finished, [_row(variant, trial) for variant, trial in finished])
-    # A claim is about all of the trainings; those of the smoke budget tell nothing.
+    # A claim is about all of the trainings; those of the smoke budget show nothing.
     verdicts = [] if failures or budget == "smoke" else _verdicts(reproduction, trained.rows)
     results = output / "results.json"
     write_json(results, _results(reproduction, budget, settings, trained, verdicts, failures))
@@ -64,7 +64,7 @@ def carry_out(
 
 
 def _row(variant: Variant, trial: Trial) -> Row:
-    """All numbers of a run, and where it stands in the figure."""
+    """Return all numbers of a run, and its place in the figure."""
     row = {**row_of(trial.run), **findings_of(trial.run), "x": variant.x, "series": variant.series}
     if row["loss_eps"] is not None and math.isclose(row["eps"], row["loss_eps"]):
         row |= {f"{split} CRA at ε": row[split]["cra"] for split in trial.recipe.certify.splits}
@@ -96,7 +96,7 @@ def _results(
     verdicts: list[dict[str, Any]],
     failures: Mapping[Trial, str],
 ) -> dict[str, Any]:
-    """Return what documents are rendered from; each row says on what machine and commit it was made."""
+    """Return the data of documents; each row names its machine and commit."""
     seeds = sorted({trial.recipe.seed for trial in (*(t for _, t in trained.trials), *failures)})
     options = [f"--budget {budget}"] if budget else []
     if seeds != reproduction.seeds(budget):
@@ -125,7 +125,7 @@ def _make_writable(output: Path) -> None:
 
 
 def parse_seeds(text: str) -> list[int]:
-    """1, 1..3 or 1,5,7.
+    """Parse seeds such as 1, 1..3 or 1,5,7.
 
     Example:
         >>> parse_seeds("1..3,7")
