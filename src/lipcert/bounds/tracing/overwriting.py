@@ -1,4 +1,4 @@
-"""Handle in-place code: it is traced where it is equivalent to code that is not in place, and refused elsewhere.
+"""Handle in-place code: trace it where it is equivalent to code that is not in place, else refuse it.
 
 A traced program has values, but no memory. `x += y` and in-place layers change memory that others may share.
 """
