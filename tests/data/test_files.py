@@ -184,7 +184,7 @@ def save(path: Path, *shape: int) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda r: save(r / "cats" / "0.png", 8, 8), "L image, expected RGB; data.convert=true"),
+        (lambda r: save(r / "cats" / "0.png", 8, 8), "L image, expected RGB; set data.convert=true"),
         (lambda r: save(r / "cats" / "0.png", 8, 8, 4), "RGBA image"),
         (lambda r: save(r / "cats" / "5.png", 9, 8, 3), "8×. pixels, the first image has 8×."),
         (lambda r: (r / "dogs" / "1.png").write_text("no image"), "not a readable image"),
