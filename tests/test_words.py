@@ -22,6 +22,9 @@ OPENINGS = re.compile(
     r"|How|What|Which|Who)\b"
 )
 
+# A function does something: its first line begins with the verb.
+NOUNS = re.compile(r"(The|A|An|This|That|It|Its|Their|Each|Every|All|Some|Any|No|None|One|Two)\b")
+
 # "A value a sample" is "one value per sample".
 DISTRIBUTIVE = re.compile(
     r"\b(a|an|one|two|three|\d+) (?!for\b|of\b|in\b|as\b|to\b|is\b|on\b|with\b)[\w-]+ (a|an) "
@@ -51,8 +54,8 @@ def complaint(node: ast.AST, text: str) -> str | None:
         return "does not end with a full stop"
     if OPENINGS.match(first):
         return "begins without a verb"
-    if isinstance(node, ast.FunctionDef) and not re.match(r"[A-Z][a-z]+\b", first):
-        return "begins with a formula"
+    if isinstance(node, ast.FunctionDef) and (NOUNS.match(first) or not re.match(r"[A-Z][a-z]+\b", first)):
+        return "does not begin with the verb of the function"
     return None
 
 
@@ -78,7 +81,14 @@ def test_per_says_what_belongs_to_each() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Of a process that ends with it.", "Whether it is there.", "With the norms.", "(B,).", "Return W"],
+    [
+        "Of a process that ends with it.",
+        "Whether it is.",
+        "With the norms.",
+        "The norm.",
+        "(B,).",
+        "Return W",
+    ],
 )
 def test_a_fragment_is_found(text: str) -> None:
     (node,) = ast.parse(f"def f():\n    '''{text}'''").body

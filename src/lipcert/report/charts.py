@@ -81,7 +81,7 @@ def training_charts(runs: Sequence[Finished]) -> list[Chart]:
 
 
 def sweep_charts(name: str, keys: Sequence[str], summary: Sequence[Row]) -> list[Chart]:
-    """Accuracies and constants against every key that is a number and takes several values."""
+    """Chart accuracies and constants against every key that is a number and takes several values."""
     return [
         chart
         for key in keys
