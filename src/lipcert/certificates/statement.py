@@ -1,4 +1,4 @@
-"""What a certificate.json says, as typed data. This is the only reader and writer of such files."""
+"""The content of a certificate.json as typed data. This is the only reader and writer of such files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Environment(Strict):
-    """Where the certificate was made: a note, not a claim."""
+    """The environment in which the certificate was made: a note, not a claim."""
 
     lipcert: str
     commit: str | None
@@ -75,7 +75,7 @@ class Layer(Strict):
 
 
 class Accuracy(Strict):
-    """How many samples are correct and certified at a radius."""
+    """The number of samples that are correct and certified at a radius."""
 
     radius: float = Field(ge=0)
     count: int = Field(ge=0, le=_MOST)

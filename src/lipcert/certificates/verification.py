@@ -128,7 +128,7 @@ def _layer(found: dict[str, Any]) -> Layer:
 
 
 def _summary(prover: Certifier) -> dict[str, float]:
-    """The proved constants K_ij of all pairs of classes, in three numbers."""
+    """Summarise the proved constants K_ij of all pairs of classes in three numbers."""
     off_diagonal = ~torch.eye(prover.proved.classes, dtype=torch.bool)
     pairs = prover.proved.pairs[off_diagonal]
     return {"smallest": float(pairs.min()), "median": float(pairs.median()), "largest": float(pairs.max())}

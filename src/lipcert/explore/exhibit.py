@@ -60,7 +60,7 @@ def _judge(source: str, card: ModelCard, form: Form) -> Judge:
 
 
 def _run_of(place: Path) -> Finished | None:
-    """A run, or a packaged model, has a recipe."""
+    """Return the run of a directory with a recipe (a run or a pretrained model), else None."""
     run = Run(place)
     return Finished(run, place.resolve().name) if run.recipe.is_file() else None
 

@@ -60,7 +60,7 @@ Mood = Literal["note", "good", "bad", "error"]
 
 
 def message(text: str, kind: Mood = "note") -> str:
-    """A sentence in a box."""
+    """Return a sentence in a box."""
     return f'<p class="message {kind}" role="status">{escape(text)}</p>'
 
 

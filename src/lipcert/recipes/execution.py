@@ -144,7 +144,7 @@ def _measure_all(runs: Mapping[Run, Recipe], fabric: Fabric, splits: Splits) -> 
 
 
 def build(recipe: Recipe, splits: Splits | None = None) -> tuple[Plan, ModelCard]:
-    """The training a recipe describes, and the card of its model; `splits` keeps what was loaded."""
+    """Return the training a recipe describes, and its model card; `splits` keeps what was loaded."""
     splits = splits or Splits()
     train = splits.of(recipe, "train")
     card = recipe.make_card(train)
@@ -178,14 +178,14 @@ def _conclude(
 
 
 def _measure_tightness(recipe: Recipe, run: Run, fabric: Fabric, splits: Splits) -> None:
-    """By the first process; the others are done, nobody waits for this."""
+    """Measure tightness in the first process; the others are done and do not wait."""
     if recipe.certify.tightness is not None and fabric.is_global_zero:
         data = splits.of(recipe, "train")
         measure(run, recipe, data, recipe.certify.tightness, quiet=not sys.stderr.isatty())
 
 
 def _certify(recipe: Recipe, plan: Plan, shard: Shard, splits: Splits) -> tuple[Certifier, Certified]:
-    """The proof, and the certificate of every sample of the recipe's splits."""
+    """Return the proof, and the certificate of every sample of the recipe's splits."""
     settings = recipe.certify
     shard.share(plan.model.cpu())
     with proving():

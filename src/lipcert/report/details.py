@@ -63,7 +63,7 @@ def certificate_of(run: Finished) -> dict[str, Any]:
 
 
 def whole_of(run: Finished) -> dict[str, str]:
-    """K_f from below by two points, as estimated in training, and as proved; what is before the head."""
+    """Return K_f from below by two points, estimated and proved, and K before the head."""
     last = run.run.last_metrics()
     validation = None if last is None else last.validation
     values = {

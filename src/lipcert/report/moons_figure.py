@@ -52,7 +52,7 @@ class Picture:
 
     @property
     def width(self) -> float:
-        """εK₀₁: the margin in units of f₁ − f₀."""
+        """Return εK₀₁, the margin in units of f₁ − f₀."""
         return float(self.row["eps"]) * float(self.prover.proved.pairs[0, 1])
 
 
@@ -116,7 +116,7 @@ def draw_outputs(axes: Axes, picture: Picture) -> None:
 
 
 def moons_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """A row a loss, a column a margin width; a single width is drawn side by side."""
+    """Draw one row per loss and one column per margin width; a single width is drawn side by side."""
     pictures = [Picture.of(run) for run in runs]
     losses = list(dict.fromkeys(p.row["loss"] for p in pictures))
     widths = sorted({p.row["eps"] for p in pictures})
@@ -137,7 +137,7 @@ def moons_figure(runs: Sequence[Run], path: Path) -> list[Path]:
 
 
 def slack_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """A panel a slack."""
+    """Draw one panel per slack."""
     pictures = [Picture.of(run) for run in runs]
     figure, grid = _grid(1, len(pictures))
     for axes, picture in zip(grid[0], pictures, strict=True):
@@ -149,7 +149,7 @@ def slack_figure(runs: Sequence[Run], path: Path) -> list[Path]:
 
 
 def soc_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """A row a γ, a column a depth; runs of another loss in a column of their own."""
+    """Draw one row per γ and one column per depth; runs of another loss get their own column."""
     places = [_depth_and_gamma(run) for run in runs]
     depths = sorted({place[0] for place in places if place})
     gammas = sorted({place[1] for place in places if place})
@@ -178,7 +178,7 @@ def _depth_and_gamma(run: Run) -> tuple[int, float] | None:
 
 
 def teaser_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """A column a loss: the classifier, and its outputs below."""
+    """Draw one column per loss: the classifier, and its outputs below."""
     pictures = [Picture.of(run) for run in runs]
     figure, grid = _grid(2, len(pictures), height_ratios=[1.25, 1])
     for column, picture in zip(grid.T, pictures, strict=True):

@@ -54,7 +54,7 @@ def _curve(robust: Tensor, radii: tuple[float, ...], split: str, path: Path) -> 
 
 
 def _by_class(data: Dataset, found: Samples, radii: tuple[float, ...], path: Path) -> Path:
-    """Accuracies in percent, a line a class."""
+    """Write accuracies in percent, one line per class."""
     lines = [",".join(["class", "samples", "clean", *(f"cra at {r:.4g}" for r in radii), "mean radius"])]
     for label, name in enumerate(data.classes):
         mine = found.label == label
@@ -70,14 +70,14 @@ def _by_class(data: Dataset, found: Samples, radii: tuple[float, ...], path: Pat
 
 
 def extremes(found: Samples) -> dict[str, list[int]]:
-    """The right predictions with the largest radii, and those with the smallest."""
+    """Return the correct predictions with the largest radii, and those with the smallest."""
     right = found.correct.nonzero().flatten()
     order = right[found.radius[right].argsort(descending=True)].tolist()
     return {"most robust": order[:_SHOWN], "least robust": order[-_SHOWN:][::-1]}
 
 
 def _extremes(data: Dataset, found: Samples, path: Path) -> Path:
-    """The most robust images above, the least robust below."""
+    """Draw the most robust images above, the least robust below."""
     rows = extremes(found)
     figure, grid = new_grid(2, _SHOWN, (1.25 * _SHOWN, 3.6))
     for axes in grid.flat:

@@ -40,13 +40,13 @@ class Finished:
 
     @cached_property
     def witnessed(self) -> float | None:
-        """How much f_j − f_i changes between two points, from tightness.json, if it was measured."""
+        """Return how much f_j − f_i changes between two points, from tightness.json, if it was measured."""
         found = self.run.tightness()
         return None if found is None else found.lower
 
     @property
     def split(self) -> Split:
-        """The one whose samples are shown."""
+        """Return the split whose samples are shown."""
         return shown_split(self.certificate)
 
     @cached_property
@@ -56,7 +56,7 @@ class Finished:
 
     @property
     def robust(self) -> Tensor:
-        """The radii of what is right, 0 for the others."""
+        """Return the radii of correct samples, 0 for the others."""
         return self.samples.robust
 
 
@@ -128,7 +128,7 @@ def _finished(path: Path) -> Run:
 
 
 def _once(runs: Sequence[Run]) -> list[Run]:
-    """A run that is named and belongs to a sweep as well stays where it comes first."""
+    """Keep a run that is both named and part of a sweep only where it comes first."""
     first: dict[Path, Run] = {}
     for run in runs:
         first.setdefault(run.path.resolve(), run)

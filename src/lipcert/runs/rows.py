@@ -23,12 +23,12 @@ def findings_of(run: Run) -> Row:
 
 
 def shown_split(statement: Statement) -> Split:
-    """The split whose numbers are shown: the one that training has not seen, test if there is one."""
+    """Return the split whose numbers are shown: unseen in training, test if there is one."""
     return "test" if "test" in statement.splits else list(statement.splits)[-1]
 
 
 def tightness_of(run: Run) -> float | None:
-    """From the run's tightness.json, if it was measured."""
+    """Return the tightness from the run's tightness.json, if it was measured."""
     found = run.tightness()
     return None if found is None else found.tightness
 
@@ -45,7 +45,7 @@ def fraction(radius: float) -> str:
 
 
 def row_of(run: Run) -> Row:
-    """The findings of a run at the first of its radii, accuracies as fractions."""
+    """Return the findings of a run at the first of its radii, accuracies as fractions."""
     found = run.statement()
     row: Row = {
         "recipe": found.recipe,

@@ -24,7 +24,7 @@ class Trial:
 
     @cached_property
     def run(self) -> Run:
-        """Its directory."""
+        """Return the run directory."""
         return Run(self.path)
 
     @cached_property

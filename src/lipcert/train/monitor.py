@@ -60,6 +60,6 @@ class Monitor:
         self._progress.update(self._task, completed=metrics.epoch, state=state)
 
     def _is_shown(self, metrics: Metrics) -> bool:
-        """TensorBoard gets all epochs of a short training, and as many of a long one as a curve can show."""
+        """Return whether TensorBoard gets this epoch: all of a short training, fewer of a long one."""
         every = -(-self._epochs // _POINTS)
         return metrics.epoch % every == 0 or metrics.epoch == self._epochs or metrics.validation is not None

@@ -68,7 +68,7 @@ class Training:
         return self.step / self.plan.total_steps
 
     def finish_epoch(self, sums: Epoch) -> Metrics:
-        """The metrics of the epoch that has just ended; the sums start anew."""
+        """Return the metrics of the epoch that has just ended, and reset the sums."""
         plan, t = self.plan, self.fraction
         self.check_finite(sums.losses)
         loss, scheduled, validation = plan.loss_at(t), {}, None

@@ -19,7 +19,7 @@ from lipcert.types import Shape
 
 
 def inspection_of(source: str, input_shape: str | None, effort: Effort) -> Table:
-    """From what the command line says."""
+    """Return the table for the arguments of the command."""
     if is_python(source):
         if input_shape is None:
             raise InputError("--input-shape: a model of your own needs one, such as 3,32,32")
