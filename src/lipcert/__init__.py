@@ -1,6 +1,6 @@
 """lipcert: classifiers with deterministic, proved L2 robustness certificates.
 
-The names below load on first use, so that `lipcert --help` need not wait for torch.
+The names below load on first use, so that `lipcert --help` does not wait for torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that are either the old one or the new one, whatever interrupts the writing."""
+"""Write files atomically: an interruption leaves either the old file or the new one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside, flush to the disk, then rename over."""
+    """Write a temporary file, flush it to disk, then rename it."""
     beside = path.with_name(f".{path.name}.part")
     with beside.open("wb") as file:
         file.write(content)
@@ -19,5 +19,5 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Readable JSON, atomically."""
+    """Write readable JSON, atomically."""
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())

@@ -61,19 +61,19 @@ def main() -> None:
     keep_freed_memory()
     try:
         status = app(standalone_mode=False)
-        if status == 130:  # Ctrl-C where nothing was under way that had to be saved
+        if status == 130:  # Ctrl-C while nothing had to be saved
             fail(130, "interrupted")
         sys.exit(status)
     except LipcertError as error:
         fail(exit_status(error), str(error))
-    except OSError as error:  # a full disk, a directory that went away
+    except OSError as error:  # a full disk, a removed directory
         fail(1, str(error))
     except Exception as error:
-        if not hasattr(error, "format_message"):  # what typer raises for a wrong flag has one
+        if not hasattr(error, "format_message"):  # typer's error for a wrong flag has this method
             raise
         if type(error).__name__ == "NoArgsIsHelpError":
-            sys.exit(0)  # the help is printed already
-        fail(2, f"{error.format_message()} (--help shows what there is)")
+            sys.exit(0)  # the help is already printed
+        fail(2, f"{error.format_message()} (see --help)")
 
 
 if __name__ == "__main__":

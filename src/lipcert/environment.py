@@ -1,4 +1,4 @@
-"""Where a result was made: versions, machine, commit."""
+"""The origin of a result: versions, machine, commit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import lipcert
 
 
 def environment() -> dict[str, Any]:
-    """Facts that belong beside every measured number."""
+    """Return the facts that belong beside every measured number."""
     return {
         "lipcert": lipcert.__version__,
         "commit": commit(),
@@ -34,7 +34,7 @@ def _processor() -> str:
 
 
 def commit() -> str | None:
-    """The commit of a source checkout, marked if files differ from it; None for an installed wheel."""
+    """Return the commit of a source checkout, marked if files differ from it; None for an installed wheel."""
     root = Path(lipcert.__file__).parents[2]
     if not (root / "src" / "lipcert" / "__init__.py").is_file():
         return None

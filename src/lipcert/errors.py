@@ -1,38 +1,38 @@
-"""What lipcert raises on purpose, and what it warns of."""
+"""The errors and warnings that lipcert raises on purpose."""
 
 from __future__ import annotations
 
 
 class LipcertError(Exception):
-    """Anything lipcert raises on purpose."""
+    """The base of all errors that lipcert raises on purpose."""
 
 
 class InputError(LipcertError, ValueError):
-    """Raised when what the user gave is wrong; the message is one clear line (exit status 2)."""
+    """Wrong input of the user, reported in one clear line (exit status 2)."""
 
 
 class UnknownBoundError(LipcertError, TypeError):
-    """A module has no sound bound: unknown, or not globally Lipschitz."""
+    """A module without a sound bound: unknown, or not globally Lipschitz."""
 
 
 class StaleBoundError(LipcertError, RuntimeError):
-    """The weights changed after their bound was proved."""
+    """A proved bound whose weights changed afterwards."""
 
 
 class DisagreementError(LipcertError, RuntimeError):
-    """The model computes something else than the layers that were proved."""
+    """A model that computes other values than its proved layers."""
 
 
 class TrainingError(LipcertError, RuntimeError):
-    """Training cannot go on (a loss that is not finite); what was good is kept."""
+    """A training that cannot go on (a loss that is not finite); the good state is kept."""
 
 
 class InterruptedRunError(LipcertError):
-    """Training was asked to stop; its state is saved (exit status 130)."""
+    """A training that was asked to stop; its state is saved (exit status 130)."""
 
 
 def reason(error: BaseException) -> str:
-    """Return the first line of a foreign error, or its kind where it says nothing."""
+    """Return the first line of a foreign error, or its type where it has no message."""
     return str(error).partition("\n")[0] or type(error).__name__
 
 
@@ -44,4 +44,4 @@ def exit_status(error: LipcertError) -> int:
 
 
 class LipcertWarning(UserWarning):
-    """Sound, but not what the user probably expects."""
+    """A warning about a result that is sound, but probably not what the user expects."""

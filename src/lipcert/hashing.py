@@ -1,4 +1,4 @@
-"""Fingerprints of tensors: the same for the same numbers, whatever file they came from."""
+"""Fingerprints of tensors: equal for equal numbers, from any file."""
 
 from __future__ import annotations
 

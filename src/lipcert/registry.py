@@ -1,7 +1,7 @@
-"""The one plug-in mechanism: a name, its constructor, and an example small enough for a CPU test.
+"""The only plug-in mechanism: a name, its constructor, and an example small enough for a CPU test.
 
-A registry imports every file of its package when it is first asked, so a new file is all a
-contribution needs: `lipcert list`, the recipes and the law tests find it by themselves.
+A registry imports every file of its package at first use, so a contribution needs only one new
+file: `lipcert list`, the recipes and the law tests find it automatically.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Entry(Generic[T]):
-    """A registered constructor and the arguments of its smallest honest use."""
+    """A registered constructor and the arguments of its smallest realistic use."""
 
     name: str
     constructor: Callable[..., T]
@@ -33,17 +33,17 @@ class Entry(Generic[T]):
 
     @cached_property
     def example(self) -> Mapping[str, Any]:
-        """Made when it is first asked for: it may write files."""
+        """Return the example's arguments, made at first use because that may write files."""
         return self.make_example()
 
     @property
     def summary(self) -> str:
-        """First line of the docstring."""
+        """Return the first line of the docstring."""
         return (inspect.getdoc(self.constructor) or "").partition("\n")[0]
 
 
 class Registry(Generic[T]):
-    """Names to constructors, found by importing the files of `package`."""
+    """A map from names to constructors, found by importing the files of `package`."""
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
@@ -78,7 +78,7 @@ class Registry(Generic[T]):
         return iter(sorted(self._entries))
 
     def create(self, name: str, **arguments: Any) -> T:
-        """Construct by name."""
+        """Construct an entry by name."""
         return self[name].constructor(**arguments)
 
     def example(self, name: str) -> T:

@@ -1,4 +1,4 @@
-"""Whether code runs on values, or is being transformed: by vmap, grad, jvp, compile, export or trace."""
+"""Detect whether code runs on values or is transformed by vmap, grad, jvp, compile, export or trace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def is_transformed(x: Tensor) -> bool:
-    """Then no value can steer Python, and only functional operations are understood."""
+    """Return whether a transform is active: then Python cannot branch on values."""
     return (
         torch.compiler.is_compiling()
         or torch._C._is_tracing()
@@ -21,7 +21,7 @@ def is_transformed(x: Tensor) -> bool:
 
 
 def outside_transforms(tensors: Iterable[Tensor]) -> contextlib.AbstractContextManager[object]:
-    """For what is made of these tensors and kept: it outlives a transform that leaves them alone."""
+    """Return a context for values that outlive a transform which does not touch these tensors."""
     if any(torch._C._functorch.is_functorch_wrapped_tensor(x) for x in tensors):
         return contextlib.nullcontext()
     return torch._C._DisableFuncTorch()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 Shape = tuple[int, ...]
 
-# Classes beyond which a training takes distances from a product of matrices.
+# The number of classes beyond which training takes distances from a matrix product.
 MANY = 1024
 
 # Rows of the pair table made at once in `PairLip.max`: bounds memory at 1024 x N numbers.
@@ -66,15 +66,15 @@ class PairLip(NamedTuple):
         return PairLip(self.features, self.head[torch.cat([farthest(self.head, labels), pair])])
 
     def detach(self) -> PairLip:
-        """Without gradients."""
+        """Return the constants without gradients."""
         return PairLip(self.features.detach(), self.head.detach())
 
 
 def quick_distance(head: Tensor, index: Tensor) -> Tensor:
-    """||w_index - w_j|| from one product of matrices, for training with many classes: (B, N).
+    """Return ||w_index - w_j|| from one matrix product, for training with many classes: (B, N).
 
-    An eighth of the time of `pairwise_distance`, and as good as a few thousandths of the rows' length: rows
-    that nearly agree come out farther apart than they are.
+    It takes an eighth of the time of `pairwise_distance`. Its error is a few thousandths of the rows' length:
+    rows that nearly agree come out farther apart than they are.
     """
     centred = head - head.detach().mean(0)  # less to cancel
     distance = torch.cdist(centred[index], centred, compute_mode="use_mm_for_euclid_dist")
@@ -83,8 +83,8 @@ def quick_distance(head: Tensor, index: Tensor) -> Tensor:
 
 @torch.no_grad()
 def farthest(head: Tensor, rows: Tensor) -> Tensor:
-    """The pair (i, j) of rows of the head that are farthest apart, i one of `rows`: (2,)."""
-    # A product of matrices is quick, and what it gets wrong by rounding does not matter to a choice.
+    """Return the pair (i, j) of rows of the head that are farthest apart, with i one of `rows`: (2,)."""
+    # A matrix product is quick, and its rounding error does not matter for a choice.
     square = torch.linalg.vector_norm(head, dim=1) ** 2  # (N,)
     found = []
     for chunk in torch.split(rows, _CHUNK):
@@ -96,7 +96,7 @@ def farthest(head: Tensor, rows: Tensor) -> Tensor:
 
 
 def pairwise_distance(a: Tensor, b: Tensor) -> Tensor:
-    """||a_i - b_j||, from differences: the a^2 + b^2 - 2ab form cancels when rows are close."""
-    if a.dtype in (torch.float16, torch.bfloat16):  # cdist knows neither, and they are too coarse for it
+    """Return ||a_i - b_j|| from differences: the a^2 + b^2 - 2ab form cancels when rows are close."""
+    if a.dtype in (torch.float16, torch.bfloat16):  # cdist supports neither, and they are too coarse for it
         return pairwise_distance(a.float(), b.float()).to(a.dtype)
     return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")

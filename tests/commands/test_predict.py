@@ -80,7 +80,7 @@ def test_other_files_go_on(place: Path, cli, tmp_path: Path) -> None:
     assert "small.png" in "".join(line.split()[0] for line in out.splitlines() if line.split())  # not cut
     assert [line.partition(": ")[2] for line in err.splitlines()] == [
         f"{tmp_path}/none.png: no such file or directory",
-        f"{tmp_path}/empty: no images in it",
+        f"{tmp_path}/empty: no images in this directory",
         f"{tmp_path}/text.png: not a readable image (cannot identify image file '{tmp_path}/text.png')",
     ]
     assert cli("predict", str(place / "run"), good, "--abstain-below", "-1")[0] == 2

@@ -68,11 +68,11 @@ def test_another_file_under_the_address_is_refused(site: Path, tmp_path: Path) -
 
 def test_without_a_network_one_line_says_where_the_files_go(site: Path, tmp_path: Path) -> None:
     (site / "cifar.tar.gz").unlink()
-    with pytest.raises(LipcertError, match=r"by hand: .*cifar-10-batches-bin exists") as error:
+    with pytest.raises(LipcertError, match=r"by hand so that .*cifar-10-batches-bin exists") as error:
         fetch("cifar10", tmp_path / "root")
     assert "\n" not in str(error.value)
 
 
 def test_what_is_not_published_is_named() -> None:
-    with pytest.raises(InputError, match="there are cifar10"):
+    with pytest.raises(InputError, match="expected one of cifar10"):
         fetch("moons")

@@ -185,14 +185,14 @@ def save(path: Path, *shape: int) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda r: save(r / "cats" / "0.png", 8, 8), "L image, expected RGB; data.convert=true"),
+        (lambda r: save(r / "cats" / "0.png", 8, 8), "L image, expected RGB; set data.convert=true"),
         (lambda r: save(r / "cats" / "0.png", 8, 8, 4), "RGBA image"),
         (lambda r: save(r / "cats" / "5.png", 9, 8, 3), "8×. pixels, the first image has 8×."),
         (lambda r: (r / "dogs" / "1.png").write_text("no image"), "not a readable image"),
         (lambda r: cut(r / "dogs" / "1.png"), "not a readable image"),
         (lambda r: [p.unlink() for p in (r / "dogs").iterdir()], "no images of this class"),
         (lambda r: [p.unlink() for p in sorted((r / "dogs").iterdir())[1:]], "a single sample"),
-        (lambda r: (r / "dogs").rename(r / ".dogs"), "a folder a class"),
+        (lambda r: (r / "dogs").rename(r / ".dogs"), "one subfolder per class"),
     ],
 )
 def test_folders_that_cannot_be_are_named(

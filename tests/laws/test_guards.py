@@ -52,7 +52,7 @@ RANDOM = ((graph, "without_randomness", seeing_nothing), (replay, "without_rando
 
 GUARDS = {
     "outputs": Guard(
-        "dilation-of-a-convolution-set-for-the-call", "something else", ((Replay, "_agree", nothing),)
+        "dilation-of-a-convolution-set-for-the-call", "other values", ((Replay, "_agree", nothing),)
     ),
     "operations": Guard(
         "a-branch-near-ties-by-type", "forward runs", ((Replay, "_compare_operations", nothing),)
@@ -63,7 +63,7 @@ GUARDS = {
         ((Replay, "_compare_alone", nothing),),
     ),
     "modes of torch": Guard(
-        "a-branch-inference-mode", "something else", ((replay, "MODES", (torch.no_grad,)),)
+        "a-branch-inference-mode", "other values", ((replay, "MODES", (torch.no_grad,)),)
     ),
     "state": Guard("last-features-kept", "calling the model changes it", ((Snapshot, "change_in", nothing),)),
     "torch's randomness": Guard("a-branch-on-torch-rand", "random numbers .torch", RANDOM),
@@ -77,7 +77,7 @@ GUARDS = {
     "precision": Guard(
         "autocast-as-a-context", "precision of torch", ((graph, "precision_settings", lambda: ()),)
     ),
-    "calls": Guard("another-call", "__call__ of its own", ((guards, "_CALLS", ()),)),
+    "calls": Guard("another-call", "defines its own __call__", ((guards, "_CALLS", ()),)),
     "hidden methods": Guard(
         "a-layer-with-its-own-conv-forward", "hides that", ((guards, "refuse_hidden_methods", nothing),)
     ),
@@ -99,7 +99,7 @@ GUARDS = {
     ),
     "outputs of a batch": Guard(
         "a-branch-on-an-environment-variable",
-        "something else",
+        "other values",
         ((Replay, "compare", nothing),),
         "an-environment-variable",
     ),
@@ -176,7 +176,7 @@ def test_a_geometry_that_is_not_what_runs_is_refused(monkeypatch: pytest.MonkeyP
 
     model = nn.Sequential(nn.Conv2d(2, 3, 3, padding=1))
     monkeypatch.setattr(Geometry, "of", stale)
-    with pytest.raises(UnknownBoundError, match="its settings say"):
+    with pytest.raises(UnknownBoundError, match="its settings give"):
         upper(model, (2, 6, 6))
     monkeypatch.setattr(ConvRule, "output_shape", Rule.output_shape)
     assert upper(model, (2, 6, 6)).value > 0  # not noticed without the guard

@@ -56,7 +56,7 @@ def test_a_truncated_checkpoint_is_named(kept: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [{"w": torch.ones(2)}, torch.ones(2), {"step": 1}])
 def test_a_foreign_checkpoint_is_named(content: object, tmp_path: Path) -> None:
     torch.save(content, tmp_path / "foreign.ckpt")
-    with pytest.raises(InputError, match="not a lipcert checkpoint"):
+    with pytest.raises(InputError, match="expected a lipcert checkpoint"):
         load_checkpoint(tmp_path / "foreign.ckpt")
 
 
@@ -103,7 +103,7 @@ def test_model_files_that_do_not_fit_are_named(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file({"w": torch.ones(1)}, path)
-    with pytest.raises(InputError, match="not written by lipcert"):
+    with pytest.raises(InputError, match="found no model card"):
         load(path)
     with pytest.raises(InputError, match="no such run"):
         load(tmp_path / "nothing")

@@ -129,7 +129,7 @@ def test_ctrl_c_saves_and_exits_130(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the state is saved, --resume continues" in said
+    assert "the state is saved, continue with --resume" in said
     assert "Traceback" not in said
     assert (output / "checkpoints" / "last.ckpt").exists()
     assert not (output / "model.safetensors").exists()

@@ -179,7 +179,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     run = start(tmp_path / "run")
     fit(plan(epochs=1), run)
     other = nn.Sequential(nn.Linear(2, 6), nn.ReLU(), nn.Linear(6, 2))
-    with pytest.raises(InputError, match="of another model"):
+    with pytest.raises(InputError, match="belongs to another model"):
         fit(plan(model=other, epochs=1), run)
 
 

@@ -1,4 +1,4 @@
-"""Certified accuracy below, accuracy under attack above: the truth lies in the band between."""
+"""Enclose the true robust accuracy: certified accuracy is the lower end, accuracy under attack the upper."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ _BATCH = 128
 
 @dataclass
 class Band:
-    """Hold what attacks did to certified samples."""
+    """The results of attacks on certified samples."""
 
-    right: Tensor  # (B,) classified as labelled
+    right: Tensor  # (B,) classified correctly
     radius: Tensor  # (B,) certified
-    nearest: Tensor  # (B,) the closest input found, within the bounds, with another prediction; inf if none
-    found_by: dict[str, int] = field(default_factory=dict)  # samples in which an attack came closest
-    broken: list[int] = field(default_factory=list)  # samples, by index, whose certificate is refuted
+    nearest: Tensor  # (B,) distance of the closest input found with another prediction; inf if none
+    found_by: dict[str, int] = field(default_factory=dict)  # samples on which an attack came closest
+    broken: list[int] = field(default_factory=list)  # indices of samples whose certificate is refuted
     points: int = 0  # inputs tried
 
     def clean(self) -> int:
-        """Samples classified as labelled."""
+        """Count the samples that are classified correctly."""
         return int(self.right.sum())
 
     def certified(self, eps: float) -> int:
-        """Right, and proved to stay so within eps."""
+        """Count the samples that are correct and proved to stay so within eps."""
         return int((self.right & (self.radius > eps)).sum())
 
     def empirical(self, eps: float) -> int:
-        """Right, and no attack found another prediction within eps."""
+        """Count the samples that are correct and for which no attack found another prediction within eps."""
         return int((self.right & (self.nearest > eps)).sum())
 
 
@@ -69,7 +69,7 @@ def attack(
     """
     searches = {name: ATTACKS.create(name) for name in (ATTACKS if attacks is None else attacks)}
     size = BUDGETS[budget]
-    # Any order of the data will do: always the same random ones.
+    # The order of the data does not matter: the random choice is always the same.
     chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[: size.samples]
     x, y = data.floats(chosen), data.y[chosen]
     bounds = _bounds(x, radii)
@@ -89,18 +89,18 @@ def attack(
 
 
 class _Search:
-    """Notes of one batch."""
+    """The findings of one batch."""
 
     def __init__(self, target: Target, start: int) -> None:
         self.target, self.start = target, start
         self.nearest = torch.full((len(target),), torch.inf, dtype=torch.float64)
         self.by = [""] * len(target)
-        # The network must do at the samples themselves what the certificate says.
+        # The network must give at the samples themselves the certified prediction.
         self.broken = (target.radius > 0) & target.flipped(target.x)
         self.points = 0
 
     def note(self, name: str, points: Tensor) -> None:
-        """Keep what is closer than before, and what refutes a certificate."""
+        """Keep points that are closer than before, and points that refute a certificate."""
         target = self.target
         self.points += len(points)
         self.broken |= target.broken(points)
@@ -114,7 +114,7 @@ class _Search:
 
 
 def _bounds(x: Tensor, radii: Sequence[float]) -> tuple[float, float]:
-    """[0, 1] for images; elsewhere wide enough not to matter."""
+    """Return [0, 1] for images, and bounds wide enough not to matter for other data."""
     low, high = float(x.min()), float(x.max())
     if low >= 0 and high <= 1:
         return 0.0, 1.0

@@ -1,4 +1,4 @@
-"""The packages of the extra `attack`, imported when an attack needs them."""
+"""Import the packages of the extra `attack` when an attack needs them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from lipcert.errors import InputError
 
 
 def needed(name: str) -> Any:
-    """Import a package, or say how to install it."""
+    """Import a package, or raise an error that says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise InputError("attacks come with an extra: pip install 'lipcert[attack]'") from None
+        raise InputError("attacks need an extra: pip install 'lipcert[attack]'") from None

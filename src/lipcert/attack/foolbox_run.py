@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Logits(nn.Module):
-    """foolbox wants a module."""
+    """The logits as a module, which foolbox requires."""
 
     def __init__(self, target: Target) -> None:
         super().__init__()
@@ -30,10 +30,10 @@ def foolbox_points(
 ) -> Tensor:
     """Return the points that an attack of foolbox finds, always from the same random start: (B, ...)."""
     foolbox = needed("foolbox")
-    needed("numba")  # Brendel-Bethge compiles with it
+    needed("numba")  # Brendel-Bethge compiles with numba
     model = foolbox.PyTorchModel(_Logits(target).eval(), bounds=target.bounds, device="cpu")
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
-        warnings.simplefilter("ignore")  # numba announces that it compiles
+        warnings.simplefilter("ignore")  # numba warns that it compiles
         torch.manual_seed(0)
         attack = getattr(foolbox.attacks, name)(steps=steps)
         _, points, _ = attack(model, target.x, target.prediction, epsilons=eps, **settings)

@@ -1,4 +1,4 @@
-"""Gradient attack on the margin: towards a rival, within a ball of its own around every sample."""
+"""Gradient attack on the margin: towards a rival, within a separate ball around every sample."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Margin(WithinEps):
 
 
 def towards_rival(target: Target, limit: Tensor, steps: int, seed: int = 0) -> Tensor:
-    """Points within `limit` (B,) of the samples where the certificate's rival gains most: (B, ...)."""
+    """Return points within `limit` (B,) of the samples where the certificate's rival gains most: (B, ...)."""
     limit = target.spread(limit)
     generator = torch.Generator().manual_seed(seed)
     start = torch.randn(target.x.shape, generator=generator, dtype=target.x.dtype)
@@ -46,7 +46,7 @@ def towards_rival(target: Target, limit: Tensor, steps: int, seed: int = 0) -> T
 
 
 def _gain(target: Target, points: Tensor) -> tuple[Tensor, Tensor]:
-    """f_rival − f_prediction, (B,), and its gradient in the points."""
+    """Return f_rival − f_prediction, (B,), and its gradient at the points."""
     points = points.detach().requires_grad_()
     logits = target.network(points)
     ours = logits.gather(1, target.prediction[:, None]).squeeze(1)

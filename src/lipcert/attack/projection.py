@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lipcert.attack.target import Target
 
-# Each pull leaves twice the room of the one before; points that are outside after the last become the sample.
+# Each pull leaves twice the room of the one before; a point still outside after the last becomes the sample.
 _PULLS = 4
 
 

@@ -1,7 +1,8 @@
 """Search where rounding decides: the last floats before the certified radius, in the worst direction found.
 
-In exact arithmetic nothing within the radius is classified otherwise, but a network that is nearly linear
-comes close, and there the order of a sum decides. Bisection, then small random changes of every coordinate.
+In exact arithmetic nothing within the radius is classified otherwise. But a network that is nearly linear
+comes close, and there the order of a sum decides. Bisection comes first, then small random changes of every
+coordinate.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from lipcert.attack.base import ATTACKS, Attack, Budget
 from lipcert.attack.margin import towards_rival
 from lipcert.attack.target import FARTHEST, Target
 
-# A boundary farther out than this, in radii, cannot be reached by rounding.
+# Rounding cannot reach a boundary beyond this many radii.
 _CLOSE = 1.001
 
 
@@ -29,7 +30,7 @@ class Rounding(Attack):
 
 
 def among_roundings(target: Target, steps: int, tries: int, seed: int = 0) -> Iterator[Tensor]:
-    """Sets of points, (B, ...) each, that lie about on the boundary and about on the certified sphere."""
+    """Yield sets of points, (B, ...) each, that lie near the boundary and near the certified sphere."""
     direction = towards_rival(target, target.radius.clamp_max(FARTHEST), steps, seed) - target.x
     low, high = torch.zeros(len(target), dtype=torch.float64), torch.full((len(target),), _CLOSE).double()
     reached = target.flipped(target.x + target.spread(high) * direction)

@@ -1,4 +1,4 @@
-"""What is attacked: a network as it runs, samples, and what was certified about them."""
+"""The target of an attack: a network as it runs, samples, and their certificates."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lipcert.certificates.certificate import Rounding
 from lipcert.certificates.certifier import Certifier
 from lipcert.errors import InputError
 
-# Networks that are constant have an infinite radius; attacks go so far.
+# Constant networks have an infinite radius; attacks stop at this distance.
 FARTHEST = 1e6
 
 
 @dataclass(frozen=True)
 class Target:
-    """Samples with certified predictions; `network` gives logits (B, N) in the precision of the claim."""
+    """Samples with certified predictions; `network` returns logits (B, N) in the precision of the claim."""
 
     network: Callable[[Tensor], Tensor]
     certifier: Certifier
     rounding: Rounding
-    bounds: tuple[float, float]  # of inputs; certificates hold beyond them, accuracies are counted within
+    bounds: tuple[float, float]  # of inputs; certificates also hold outside, accuracies are counted inside
     x: Tensor  # (B, ...)
     prediction: Tensor  # (B,)
     rival: Tensor  # (B,)
@@ -63,7 +63,7 @@ class Target:
         return len(self.x)
 
     def where(self, mask: Tensor) -> Target:
-        """Some of the samples."""
+        """Select some of the samples."""
         return replace(
             self,
             x=self.x[mask],
@@ -73,21 +73,21 @@ class Target:
         )
 
     def spread(self, values: Tensor) -> Tensor:
-        """(B,) in the shape that multiplies samples."""
+        """Reshape (B,) so that it multiplies samples."""
         return values.to(self.x.dtype).view(-1, *[1] * (self.x.ndim - 1))
 
     @torch.no_grad()
     def flipped(self, points: Tensor) -> Tensor:
-        """Whether the network as it runs predicts something else there: (B,)."""
+        """Return whether the network as it runs predicts another class at each point: (B,)."""
         return self.network(points).argmax(dim=1) != self.prediction
 
     def distance(self, points: Tensor) -> Tensor:
-        """From the samples: (B,) float64."""
+        """Return the distance of each point from its sample: (B,) float64."""
         distance: Tensor = torch.linalg.vector_norm((points.double() - self.x.double()).flatten(1), dim=1)
         return distance
 
     def broken(self, points: Tensor) -> Tensor:
-        """Whether a point within the radius has another prediction in the sense of the claim: (B,)."""
+        """Return whether a point within the radius refutes the claim by another prediction: (B,)."""
         claimed = self.radius > 0  # radius 0 claims nothing
         near = claimed & self.flipped(points) & (self.distance(points) <= self.radius * (1 + 1e-9))
         for i in near.nonzero().flatten().tolist():
@@ -95,13 +95,13 @@ class Target:
         return near
 
     def _within(self, point: Tensor, i: int) -> bool:
-        """In exact arithmetic."""
+        """Return whether the point lies within the radius, in exact arithmetic."""
         differences = zip(point.flatten().tolist(), self.x[i].flatten().tolist(), strict=True)
         square = sum(((Fraction(a) - Fraction(b)) ** 2 for a, b in differences), Fraction(0))
         return square <= Fraction(float(self.radius[i])) ** 2
 
     def _contradicts(self, point: Tensor, i: int) -> bool:
-        """The float64 claim is about the exact network: only another certified prediction disproves it."""
+        """Return whether a point refutes the claim; that of float64 needs another certified prediction."""
         if self.rounding != "float64":
             return True
         there = self.certifier(point[None], self.rounding)

@@ -1,4 +1,4 @@
-"""Lipschitz bounds: estimates for training (`Bounded`), proofs for certificates (`upper`)."""
+"""Compute Lipschitz bounds: estimates for training (`Bounded`), proofs for certificates (`upper`)."""
 
 from lipcert.bounds import rules as _rules  # registers the rules of torch's modules
 from lipcert.bounds.bounded import Bounded

@@ -18,19 +18,19 @@ from lipcert.bounds.tracing.program import Program, Step, trace
 from lipcert.errors import InputError, LipcertWarning, UnknownBoundError
 from lipcert.types import PairLip, farthest
 
-# Iterations before the first step: a cold start is low.
+# Iterations before the first step, because a cold start is too low.
 _WARM_UP = 32
 
-# Classes of which a step may look at every pair: a small part of what the layers cost.
+# The number of classes up to which a step looks at every pair, at a small part of the cost of the layers.
 _ALL_PAIRS = 256
 
 
 class Bounded(nn.Module):
-    """x ↦ (logits, PairLip) for training; the constants are estimates, see `bounds.upper` for proofs.
+    """The map x ↦ (logits, PairLip) for training, with estimated constants; see `bounds.upper` for proofs.
 
-    The model is left untouched: the vectors that stand for the norms are buffers here, one a linear layer.
+    The model is left untouched: the vectors of the norm estimates are buffers here, one per linear layer.
     In training mode every forward improves them by `iterations` products with WᵀW, without gradient. With
-    `local` the constants are those of balls of that radius, one a sample.
+    `local` the constants are those of balls of that radius, one per sample.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3))
@@ -60,7 +60,7 @@ class Bounded(nn.Module):
         self.program, head = program.split_head()
         if local is not None:
             refuse_branches(self.program)
-        # In a tuple, or the head's weights would be registered here a second time.
+        # In a tuple, because otherwise the head's weights would be registered here a second time.
         self._head = (head,)
         if head is None:
             warnings.warn(
@@ -73,7 +73,8 @@ class Bounded(nn.Module):
         self._linear = [step for step in self.program.steps if step.rule.has_vector]
         for i, step in enumerate(self._linear):
             self.register_buffer(_name(step), first_vector(step.input_shapes[0], i, like=example))
-        # Of many classes a step looks at those of its batch, and at the pair that was farthest apart before.
+        # With many classes, a step looks at those of its batch and at the pair that was farthest apart
+        # before.
         many = self.classes > _ALL_PAIRS and head is not None
         self.register_buffer("worst_pair", torch.zeros(2, dtype=torch.int64) if many else None)
         self.iterate(_WARM_UP)
@@ -106,7 +107,7 @@ class Bounded(nn.Module):
             return self._locally(x, self.local)
 
     def _locally(self, x: Tensor, radius: float) -> tuple[Tensor, PairLip]:
-        """Logits and constants layer by layer, as the constants need the values between them."""
+        """Return logits and constants layer by layer, as the constants need the values between layers."""
         vectors = {step.name: vector for step, vector in self.vectors().items()}
         features, constants = local_estimate(self.program, vectors, x, radius)
         logits = features if self.head is None else self.head(features)
@@ -114,7 +115,7 @@ class Bounded(nn.Module):
 
     @property
     def head(self) -> nn.Linear | None:
-        """The last layer, if it is dense."""
+        """Return the last layer, if it is dense."""
         return self._head[0]
 
     def vector(self, step: Step) -> Tensor | None:
@@ -126,39 +127,39 @@ class Bounded(nn.Module):
         return {step: self.get_buffer(_name(step)) for step in self._linear}
 
     def set_vectors(self, vectors: Mapping[Step, Tensor]) -> None:
-        """Replaced, not written into: autograd may still hold the old ones."""
+        """Replace the vectors, not in place, because autograd may still hold the old ones."""
         self._buffers.update({_name(step): vector for step, vector in vectors.items()})
 
     def lip(self) -> PairLip:
-        """The constants at the present vectors, with gradients to the weights."""
+        """Return the constants for the present vectors, with gradients to the weights."""
         estimates = {s.name: s.rule.estimate(s.module, self.vector(s)) for s in self.program.steps}
         return PairLip(self.program.constant(estimates, self._one()), self.head_rows())
 
     @torch.no_grad()
     def iterate(self, times: int, turn: tuple[int, int] = (0, 1)) -> None:
-        """Improve every vector, or those whose turn it is, by `times` products with WᵀW."""
+        """Improve every vector, or those selected by `turn`, by `times` products with WᵀW."""
         for step in self._linear[slice(turn[0], None, turn[1])]:
             self.improve(step, times)
 
     @torch.no_grad()
     def improve(self, step: Step, times: int) -> None:
-        """Its vector, by `times` products with WᵀW."""
+        """Improve the vector of a step by `times` products with WᵀW."""
         vector = self.get_buffer(_name(step))
         self.set_vectors({step: step.rule.iterate(step.module, vector, times)})
 
     def find_worst_pair(self) -> None:
-        """Look for it among all pairs, where a step does not."""
+        """Search the worst pair among all pairs, where a step does not."""
         if self.worst_pair is not None:
             head = self.head_rows().detach()
             self.worst_pair = farthest(head, torch.arange(len(head), device=head.device))
 
     def near(self, lip: PairLip, labels: Tensor) -> PairLip:
-        """The constants of the pairs that a step looks at for their `max`; of few classes these are all."""
+        """Return the constants of the pairs whose `max` a step takes: all pairs if there are few classes."""
         return lip if self.worst_pair is None else lip.near(labels, self.worst_pair)
 
     @torch.no_grad()
     def converge(self, tolerance: float = 1e-9, most: int = 1000) -> PairLip:
-        """Iterate until the feature constant moves by less than `tolerance`, relatively."""
+        """Iterate until the feature constant changes by less than `tolerance`, relatively."""
         lip = self.lip()
         for _ in range(0, most, 10):
             before = float(lip.features)
@@ -173,7 +174,7 @@ class Bounded(nn.Module):
         return torch.ones((), dtype=example.dtype, device=example.device)
 
     def head_rows(self) -> Tensor:
-        """(N, D), with gradients."""
+        """Return the rows of the head, (N, D), with gradients."""
         if self.head is None:
             one = self._one()
             return torch.eye(max(self.classes, 2), dtype=one.dtype, device=one.device)
@@ -186,20 +187,20 @@ def _name(step: Step) -> str:
 
 
 def checked_classes(program: Program) -> int:
-    """The number of logits, for a model that has one vector of them."""
+    """Return the number of logits, and raise unless they are one vector."""
     shape = {step.name: step.shape for step in program.steps}.get(program.result, ())
     if len(shape) != 1:
-        raise UnknownBoundError(f"model: expected logits of shape (N,) a sample, got {shape}")
+        raise UnknownBoundError(f"model: expected logits of shape (N,) per sample, got {shape}")
     return shape[0]
 
 
 def binary_as_two(logits: Tensor) -> Tensor:
-    """A single logit f becomes the pair [0, f]."""
+    """Turn a single logit f into the pair [0, f]."""
     return torch.cat([torch.zeros_like(logits), logits], dim=-1) if logits.shape[-1] == 1 else logits
 
 
 def binary_rows(head: Tensor) -> Tensor:
-    """A single head row w becomes the rows [0, w]."""
-    # Never the parameter itself: wrappers hang a hook on every output of forward, and those of a
-    # parameter would pile up step after step.
+    """Turn a single head row w into the rows [0, w]."""
+    # Never the parameter itself: wrappers add a hook to every output of forward, and hooks on a
+    # parameter would accumulate with every step.
     return torch.cat([torch.zeros_like(head), head], dim=-2) if head.shape[-2] == 1 else head.view_as(head)

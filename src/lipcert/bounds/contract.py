@@ -23,7 +23,7 @@ Example = Callable[[], tuple[nn.Module, Shape]]
 
 @dataclass(frozen=True)
 class Proof:
-    """A proved Lipschitz constant and how it was proved."""
+    """A proved Lipschitz constant and the name of its prover."""
 
     value: float
     prover: str
@@ -50,13 +50,13 @@ class Registered:
     """A rule, and the smallest modules on which the laws test it."""
 
     rule: Rule[Any]
-    given: tuple[Example, ...]  # perhaps of several types
-    forward: Callable[..., Any] | None = None  # of the class when the rule was written for it
-    only: type[nn.Module] | None = None  # whose examples to choose; all if None
+    given: tuple[Example, ...]  # of one or several types
+    forward: Callable[..., Any] | None = None  # of the class when the rule was written
+    only: type[nn.Module] | None = None  # the type whose examples to choose; all if None
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
-        """Return the examples of this type. They are made on demand, as a new module draws random numbers."""
+        """Return the examples of this type, made on demand because a new module draws random numbers."""
         mine = tuple(e for e in self.given if self.only is None or type(e()[0]) is self.only)
         if not mine:
             name = self.only.__name__ if self.only is not None else "it"
@@ -73,7 +73,7 @@ def rule(*types: type[nn.Module], examples: Sequence[Example]) -> Callable[[type
     """Decorate a `Rule` class: it holds for exactly these module types, not for their subclasses.
 
     Example:
-        A layer of your own, 1-Lipschitz and exact in floating point:
+        A layer of your own that is 1-Lipschitz and exact in floating point:
 
         >>> class Negate(nn.Module):
         ...     def forward(self, x): return -x
@@ -92,22 +92,22 @@ def rule(*types: type[nn.Module], examples: Sequence[Example]) -> Callable[[type
 
 
 def register(a_rule: Rule[Any], *types: type[nn.Module], examples: Sequence[Example]) -> None:
-    """Plain-call form of `rule`, for a rule with arguments."""
+    """Register a rule with arguments: the plain-call form of `rule`."""
     if not examples:
-        raise ValueError("examples: a rule needs at least one, or no law would test it")
+        raise ValueError("examples: a rule needs at least one, because the laws test it on them")
     for module_type in types:
-        REFUSALS.pop(module_type, None)  # who writes a rule knows better
+        REFUSALS.pop(module_type, None)  # an explicit rule overrides a refusal
         only = None if len(types) == 1 else module_type
         RULES[module_type] = Registered(a_rule, tuple(examples), module_type.forward, only)
 
 
 def refuse(*types: type[nn.Module], reason: str) -> None:
-    """Say why a module type can have no rule."""
+    """Register why a module type can have no rule."""
     REFUSALS.update(dict.fromkeys(types, reason))
 
 
 def rule_of(module: nn.Module, path: str = "") -> Rule[Any]:
-    """The rule of a module, or `UnknownBoundError` with what to do about it."""
+    """Return the rule of a module, or raise `UnknownBoundError` with advice."""
     module_type = plain_type(module)
     where = f"{path or 'module'} ({module_type.__name__})"
     if module_type in REFUSALS:
@@ -124,34 +124,34 @@ def rule_of(module: nn.Module, path: str = "") -> Rule[Any]:
 
 
 def plain_type(module: nn.Module) -> type[nn.Module]:
-    """The type whose forward runs: torch's parametrisations subclass it without changing that."""
+    """Return the type whose forward runs: torch's parametrisations subclass it without changing forward."""
     return type(module).__mro__[1] if parametrize.is_parametrized(module) else type(module)
 
 
 class Constant(Rule[Any]):
-    """A constant known beforehand, of a map that is exact in floating point (a selection)."""
+    """A rule for a known constant of a map that is exact in floating point (a selection)."""
 
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
 
     def constant(self, module: nn.Module, shape: Shape | None) -> float:
-        """The proved constant; override where it depends on the module."""
+        """Return the proved constant; override where it depends on the module."""
         return self.value
 
     def upper(self, module: nn.Module, shape: Shape, effort: str) -> Proof:
-        """The constant."""
+        """Return the constant."""
         return Proof(self.constant(module, shape), "known")
 
     def estimate(self, module: nn.Module, vector: Tensor | None) -> Tensor | float:
-        """The constant."""
+        """Return the constant."""
         return self.constant(module, None)
 
     def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """Nothing: the output is made of inputs, untouched."""
+        """Return 0: the output consists of unchanged inputs."""
         return output.new_zeros(output.shape[0])
 
     def roundoff_gain(self, module: nn.Module) -> float:
-        """Nothing grows."""
+        """Return 0: there is no rounding error."""
         return 0.0
 
 
@@ -160,7 +160,7 @@ class Channelwise(Constant):
 
 
 def sample_norm(x: Tensor) -> Tensor:
-    """‖x_b‖₂ of every sample, from above where squares underflow: (B,)."""
+    """Return ‖x_b‖₂ per sample, from above where squares underflow: (B,)."""
     flat = x.flatten(1)
     norm: Tensor = torch.linalg.vector_norm(flat, dim=1)
     return norm + flat.shape[1] * TINY_ROOT

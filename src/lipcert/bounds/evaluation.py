@@ -1,11 +1,12 @@
-r"""A float64 evaluation that knows how far off it may be, and how far off float32 would be nearby.
+r"""Evaluate in float64 with a bound of the error, and of the error of float32 nearby.
 
-Along the program, with proved constants σ and the roundings of every layer:
+The recursion follows the program, with proved constants σ and the rounding errors of every layer:
 
 - E bounds the distance of the computed float64 features from the exact ones at x;
-- a + b·r bounds, for every x' within r of x, the distance of what float32 computes from the exact features
-  at x': a layer's float32 roundings grow with its computed input, which lies within E + Pr + (a + br) of the
-  float64 one, P the proved constant of everything before. Docs: docs/proofs.md, theorems 3 and 5.
+- a + b·r bounds, for every x' within r of x, the distance of the float32 features from the exact features
+    at x': a layer's float32 rounding errors grow with its computed input, which lies within E + Pr + (a + br)
+    of the float64 one, where P is the proved constant of everything before. See docs/proofs.md, theorems 3,
+    5.
 """
 
 from __future__ import annotations
@@ -23,41 +24,41 @@ from lipcert.bounds.provers.rounding import SAFETY, TINY, TINY32, U, mul_up
 from lipcert.bounds.tracing.program import Program, Step
 from lipcert.errors import InputError
 
-# γ of float32 over γ of float64 for sums of up to `LONGEST` products: 2^29, and a little.
+# γ of float32 over γ of float64 for sums of up to `LONGEST` products: slightly more than 2^29.
 FLOAT32 = 2.0**29 * 1.01
 LONGEST = 1 << 17
 
-# Where a sum of absolute values may exceed this, float32 may overflow somewhere: squares and the terms of a
-# series included, no number on the way is then above 2^127.
+# Below this sum of absolute values float32 cannot overflow: no intermediate number, squares and terms of
+# a series included, is above 2^127.
 LARGEST32 = 2.0**60
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """In which precision an evaluation runs: its γ over that of float64, and room for rounding the bounds."""
+    """The precision of an evaluation: its γ over that of float64, and room for rounding the bounds."""
 
     unit: float
     safety: float
-    tiny: float  # what one operation may lose to underflow
-    least: float  # what an entry may lose of the bounds themselves
+    tiny: float  # the loss of one operation to underflow
+    least: float  # the loss of the bounds themselves per entry
 
     def underflow(self, step: Step) -> float:
-        """Return what a layer may lose to underflow; float64's is part of every `roundoff`."""
+        """Return the loss of a layer to underflow; float64's is part of every `roundoff`."""
         if self.unit == 1:
             return 0.0
         return float(math.prod(step.shape)) * float(step.rule.float32_underflow(step.module))
 
 
 DOUBLE = Arithmetic(1.0, SAFETY, TINY, 0.0)
-# Bounds of roundings are sums of up to LONGEST positive numbers, off by 0.8 % at most, and roots of such.
-# Norms lose up to 2^-63 an entry to squares that underflow. γ is 2^-36 at most, which makes 2^-99 of a bound
-# an entry, and 2^-82 where it is multiplied by norms of weights below 2^17.
+# Bounds of rounding errors are sums of up to LONGEST positive numbers, off by 0.8 % at most, and their roots.
+# Norms lose up to 2^-63 per entry to squares that underflow. γ is 2^-36 at most, which makes 2^-99 of a bound
+# per entry, and 2^-82 where the bound is multiplied by norms of weights below 2^17.
 SINGLE = Arithmetic(FLOAT32, 1.02, TINY32, 2.0**-82)
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """Distance of float32 features from the exact ones, within r: at most a + b·r; P for the features.
+    """The distance of float32 features from the exact ones within r is at most a + b·r; P for the features.
 
     Nothing overflows within `limit`.
     """
@@ -70,7 +71,7 @@ class Deployed:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Features, (B, D); their distance from the exact ones; and what float32 may add."""
+    """Features, (B, D), their distance from the exact ones, and the additional error of float32."""
 
     features: Tensor
     error: Tensor  # (B,)
@@ -78,7 +79,7 @@ class Evaluation:
 
 
 def joined(parts: Sequence[Evaluation]) -> Evaluation:
-    """The evaluation of a batch from those of its pieces."""
+    """Join the evaluations of the pieces of a batch."""
     features, error = (torch.cat([getattr(p, name) for p in parts]) for name in ("features", "error"))
     pieces = [p.deployed for p in parts if p.deployed is not None]
     if not pieces:
@@ -88,12 +89,12 @@ def joined(parts: Sequence[Evaluation]) -> Evaluation:
 
 
 def plain(program: Program, x: Tensor) -> Tensor:
-    """The features, with no regard to rounding."""
+    """Compute the features without bounds of rounding errors."""
     return values_of(program, x)[program.result]
 
 
 def values_of(program: Program, x: Tensor) -> dict[str, Tensor]:
-    """Compute the value of every step, with no regard to rounding."""
+    """Compute the value of every step without bounds of rounding errors."""
     values = {program.source: x}
     for step in program.steps:
         values[step.name] = step.run([values[i] for i in step.inputs])
@@ -108,9 +109,9 @@ def evaluate(
     own: Arithmetic = DOUBLE,
     growths: Sequence[Growth | None] = (),
 ) -> Evaluation:
-    """The features and their errors, layer by layer, in the arithmetic of `x` and the layers.
+    """Compute the features and their errors, layer by layer, in the arithmetic of `x` and the layers.
 
-    `growths` spare layers a second look. They are worth it in float64; what float32 loses is worth the look.
+    `growths` save a second pass through the layers. They suffice in float64; float32 needs the second pass.
     """
     zero = x.new_zeros(x.shape[0])
     start = Deployed(zero, zero, 1.0, zero + math.inf)
@@ -144,17 +145,17 @@ def _deployed(
     safety: float = SAFETY,
     growth: Growth | None = None,
 ) -> Deployed:
-    """One layer of the float32 recursion."""
+    """Compute one layer of the float32 recursion."""
     a = step.rule.join_errors([d.a for d in before])
     b = step.rule.join_errors([d.b for d in before])
     lipschitz = step.rule.join_upper([d.lipschitz for d in before])
-    # How much faster than at the float64 input the roundings may grow.
+    # How much faster than at the float64 input the rounding errors may grow.
     gain = growth.slope if growth else U * step.rule.roundoff_gain(step.module)
     products = step.rule.products(step.module)
     if products > LONGEST:
         raise InputError(f"{step.path}: float32 sums of more than {LONGEST} products are not bounded")
     underflow = SINGLE.underflow(step)
-    # Roundings are at least U times the sums of absolute values in which they happen.
+    # Rounding errors are at least U times the sums of absolute values in which they occur.
     here = no_overflow((roundoff + gain * (error + a)) / U, gain / U * (lipschitz + b))
     return Deployed(
         safety * (upper * a + FLOAT32 * (roundoff + gain * (error + a)) + underflow),
@@ -165,7 +166,7 @@ def _deployed(
 
 
 def no_overflow(size: Tensor, growth: Tensor) -> Tensor:
-    """The largest r with size + growth·r below what float32 can hold; negative if there is none."""
+    """Return the largest r for which size + growth·r does not overflow float32; negative if there is none."""
     room = LARGEST32 - SAFETY * size
     limit = torch.where(growth > 0, room / (SAFETY * growth), torch.where(room > 0, torch.inf, -1.0))
-    return torch.where(limit.isnan(), -1.0, limit)  # both without end
+    return torch.where(limit.isnan(), -1.0, limit)  # both infinite

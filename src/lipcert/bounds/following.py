@@ -1,4 +1,4 @@
-"""Layers that track their own norms: once per training step, however often their weights are asked for.
+"""Layers that track their own norms: once per training step, for any number of uses of their weights.
 
 A layer such as CPL keeps vectors that follow its weights, and improves them by `follow()` at every call in
 training mode. `Bounded` knows where a step begins, so it calls `follow()` itself and holds the layers still
@@ -39,7 +39,7 @@ def followers_in(model: nn.Module) -> list[Follower]:
 
 
 def may_follow() -> bool:
-    """Tell whether a layer improves its vectors by itself: not if held, nor if a backward pass reruns it."""
+    """Return whether a layer improves its own vectors: not if held, nor if a backward pass reruns it."""
     return not _HELD.yes and torch._C._current_graph_task_id() == -1
 
 

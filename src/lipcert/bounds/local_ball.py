@@ -1,4 +1,4 @@
-"""What of a network can move when its input stays in a ball: shared by local estimates and local proofs."""
+"""The parts of a network that can change when its input stays in a ball, for local estimates and proofs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _MOVES = (nn.Flatten, nn.Unflatten, nn.Identity, Permute, Reshape)
 
 
 def refuse_branches(program: Program) -> None:
-    """Raise unless every layer has the one before it as its only input."""
+    """Raise unless every layer has the previous one as its only input."""
     if not program.is_chain:
         raise InputError("local: a local bound needs a model that is one sequence of layers")
 
 
 def constant_beyond(module: nn.Module) -> tuple[float, float] | None:
-    """Inputs up to the first and from the second number on give the same output; None if there are none."""
+    """Return numbers below and above which an activation is constant; None if there are none."""
     kind = plain_type(module)
     if kind is nn.ReLU:
         return 0.0, torch.inf
@@ -34,7 +34,7 @@ def constant_beyond(module: nn.Module) -> tuple[float, float] | None:
 
 
 def carried(module: nn.Module, active: Tensor, output: Tensor) -> Tensor:
-    """Say what moves in the output: what moved before, if the layer moves entries or acts on single ones."""
+    """Mark what can change in the output: the same entries if the layer moves or maps single entries."""
     if plain_type(module) in _MOVES:
         moved: Tensor = module.forward(active)
         return moved
@@ -42,7 +42,7 @@ def carried(module: nn.Module, active: Tensor, output: Tensor) -> Tensor:
 
 
 def reach(step: Step, upper: Tensor | float, active: Tensor, output: Tensor) -> Tensor:
-    """How far every unit can move when the input moves by 1, from above; it broadcasts to the output."""
+    """Bound how far every unit can move when the input moves by 1; broadcasts to the output."""
     module: Any = step.module
     if isinstance(step.rule, LinearRule) and output.ndim == 2:
         weight: Tensor = module.weight
@@ -57,5 +57,5 @@ def reach(step: Step, upper: Tensor | float, active: Tensor, output: Tensor) -> 
 
 
 def _from_above(lengths: Tensor, terms: int, upper: Tensor | float) -> Tensor:
-    """Computed lengths of vectors with so many entries, made safe; `upper` covers longer sums."""
+    """Round up computed lengths of vectors with that many entries; `upper` covers longer sums."""
     return SAFETY * (lengths + terms * TINY_ROOT) + upper * gamma(8)

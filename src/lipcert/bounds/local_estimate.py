@@ -1,6 +1,6 @@
-"""Estimates of local constants for training: a constant a sample, with units that cannot move left out.
+"""Estimates of local constants for training: one constant per sample, without units that cannot move.
 
-The proof of the same, and the idea, are in local_bound.py.
+The proof of the same, and the idea, are in certificates/local.py.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from lipcert.bounds.local_ball import carried, constant_beyond, reach
 from lipcert.bounds.rules.linear import LinearRule
 from lipcert.bounds.tracing.program import Program, Step
 
-# Power iterations a sample and dense layer, from the vector of the whole matrix.
+# Power iterations per sample and dense layer, from the vector of the whole matrix.
 _ITERATIONS = 3
 
 
 def local_estimate(
     program: Program, vectors: Mapping[str, Tensor], x: Tensor, radius: float
 ) -> tuple[Tensor, Tensor]:
-    """The features (B, D), and their constants on balls of this radius (B,), with gradients."""
+    """Return the features (B, D) and their constants on balls of this radius (B,), with gradients."""
     constant, value, active = x.new_ones(len(x)), x, torch.ones_like(x)
     following = [step.module for step in program.steps[1:]] + [nn.Identity()]
     for step, after in zip(program.steps, following, strict=True):
@@ -39,7 +39,7 @@ def local_estimate(
 def _moving(
     step: Step, after: nn.Module, output: Tensor, active: Tensor, norm: Tensor | float, distance: Tensor
 ) -> Tensor:
-    """1 where the output can move when the input moves that far, else 0."""
+    """Return 1 where the output can move when the input moves that far, else 0."""
     edges = constant_beyond(after)
     moving = carried(step.module, active, output)
     if edges is None:
@@ -52,7 +52,7 @@ def _moving(
 def _masked(
     step: Step, norm: Tensor | float, vector: Tensor | None, before: Tensor, after: Tensor
 ) -> Tensor | float:
-    """The norm of every sample's own matrix where the layer is dense, else that of the layer."""
+    """Return the norm of every sample's own matrix where the layer is dense, else that of the layer."""
     if not isinstance(step.rule, LinearRule) or vector is None or after.ndim != 2:
         return norm
     rule, module = step.rule, cast(nn.Linear, step.module)

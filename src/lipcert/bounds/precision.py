@@ -1,4 +1,4 @@
-"""Constants in full precision, and no certificate where a network would have fewer bits than its weights."""
+"""Compute constants in full precision, and refuse certificates of networks that run in fewer bits."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lipcert.errors import InputError
 
 
 def full_precision(device: str) -> contextlib.AbstractContextManager[object]:
-    """Compute constants and constrained weights in full float32: no autocast and no TF32 inside of it.
+    """Compute constants and constrained weights in full float32, without autocast and TF32.
 
-    A compiled step keeps torch's setting of TF32, which cannot change inside of a compiled graph.
+    A compiled step keeps torch's setting of TF32, which cannot change inside a compiled graph.
     """
     is_reduced = device != "meta" and torch.is_autocast_enabled(device)
     autocast = torch.autocast(device, enabled=False) if is_reduced else contextlib.nullcontext()
@@ -29,7 +29,7 @@ def full_precision(device: str) -> contextlib.AbstractContextManager[object]:
 
 @contextlib.contextmanager
 def _without_tf32() -> Iterator[None]:
-    """Let cuBLAS and cuDNN use all bits of float32, and give them back what they were allowed before."""
+    """Let cuBLAS and cuDNN use all bits of float32, and restore their settings afterwards."""
     parts: list[Any] = [
         torch.backends.cuda.matmul,
         getattr(torch.backends.cudnn, "conv", torch.backends.cudnn),
@@ -57,7 +57,7 @@ def refuse_half_precision(model: nn.Module) -> None:
 
 
 def refuse_short_products(model: nn.Module) -> None:
-    """Raise where float32 products have fewer bits than float32: for claims about the float32 network."""
+    """Raise where float32 products have fewer bits than float32, for claims about the float32 network."""
     if not full_products(any(p.is_cuda for p in model.parameters())):
         raise InputError(
             "float32 products are rounded to fewer bits (TF32 or bfloat16): call "
@@ -70,13 +70,13 @@ def full_products(on_cuda: bool) -> bool:
     """Return whether float32 matrix products and convolutions keep all their bits."""
     try:
         full = torch.get_float32_matmul_precision() == "highest"
-    except RuntimeError:  # torch refuses to answer once its newer settings differ from each other
+    except RuntimeError:  # torch raises once its newer settings differ from each other
         full = False
     return full and not _reduced("mkldnn") and not (on_cuda and _reduced("cudnn"))
 
 
 def _reduced(backend: str) -> bool:
-    """Whether convolutions or products of a backend may use shorter floats."""
+    """Return whether convolutions or products of a backend may use shorter floats."""
     part = getattr(torch.backends, backend)
     kinds: list[Any] = [getattr(part, kind, None) for kind in ("conv", "matmul")]
     settings = [kind.fp32_precision for kind in kinds if hasattr(kind, "fp32_precision")]

@@ -31,14 +31,14 @@ class LayerBound:
 
 @dataclass(frozen=True)
 class Bound:
-    """A proved Lipschitz constant and the layers it is made of."""
+    """A proved Lipschitz constant and the bounds of its layers."""
 
     value: float
     layers: tuple[LayerBound, ...]
 
 
 def _proof(step: Step, effort: Effort) -> Proof:
-    """The proof of one step; whatever is wrong with it is said with its place."""
+    """Prove one step; errors name its place."""
     refuse_unsettled(step.path, step.module)
     try:
         proof = step.rule.upper(step.module, step.input_shapes[0], effort)
@@ -50,7 +50,7 @@ def _proof(step: Step, effort: Effort) -> Proof:
 
 
 def prove(program: Program, effort: Effort = "auto") -> Bound:
-    """The proved bound of a traced model."""
+    """Prove the bound of a traced model."""
     if effort not in get_args(Effort):
         raise InputError(f"effort: expected one of {get_args(Effort)}, got {effort!r}")
     constants = {program.source: 1.0}

@@ -1,4 +1,4 @@
-"""Lower bounds of the Lipschitz constant, witnessed by two points; the quotient to K is the tightness."""
+"""Lower bounds of the Lipschitz constant by two points; divided by the proved K they are the tightness."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Witness:
 
 
 def quotients(model: Callable[[Tensor], Tensor], x1: Tensor, x2: Tensor) -> Tensor:
-    r"""The slope of f_j − f_i between two points for every i, j = argmax f(x₁): (B, N); 0 where x₁ = x₂.
+    r"""Return the slope of f_j − f_i between two points for every i, j = argmax f(x₁): (B, N); 0 if x₁ = x₂.
 
     $$ |(f_j - f_i)(x_1) - (f_j - f_i)(x_2)| / \|x_1 - x_2\| $$
     """
@@ -44,7 +44,7 @@ def search(
     lr: float = 3e-4,
     limits: tuple[float, float] | None = None,
 ) -> Witness:
-    """Adam on both points of every pair; the best pair met on the way, its value taken again in float64."""
+    """Run Adam on both points of every pair and return the best pair found, evaluated in float64."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     for p in parameters:
         p.requires_grad_(False)
@@ -80,7 +80,7 @@ def _ascend(
 
 @torch.no_grad()
 def _witness(model: nn.Module, x1: Tensor, x2: Tensor) -> Witness:
-    """The pair as float64 sees it, from a copy of the model."""
+    """Evaluate the pair in float64, on a copy of the model."""
     exact = copy.deepcopy(model).double()
     x1, x2 = x1.double(), x2.double()
     values = quotients(exact, x1, x2)[0]

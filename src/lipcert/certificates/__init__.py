@@ -1,1 +1,1 @@
-"""Certificates: radii that are proved, and the file that states them."""
+"""Certify predictions with proved radii, and write the file that states them."""

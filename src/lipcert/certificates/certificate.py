@@ -1,4 +1,4 @@
-"""Certificates: for every prediction a radius within which no input gets another one.
+"""Certificates: for every prediction a radius within which no input gets another prediction.
 
 The formula is in radius.py. Its constants are proved, and its margins are, by default, less everything
 float64 may have lost on the way to the logits.
@@ -18,22 +18,22 @@ from lipcert.errors import InputError
 # The arithmetic whose rounding errors a certificate includes.
 Rounding = Literal["float64", "float32", "ignored"]
 
-# The evaluation radii of the field.
+# The usual evaluation radii of the literature.
 RADII = (36 / 255, 72 / 255, 108 / 255)
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Predictions with certified L2 radii; radius 0 means not certified at all."""
+    """Predictions with certified L2 radii; radius 0 means that a prediction is not certified."""
 
     prediction: Tensor  # (B,); -1 where a logit is not finite
     radius: Tensor  # (B,) float64
     rival: Tensor  # (B,) the class whose boundary limits the radius
     rounding: Rounding
-    balls: tuple[float, ...] = ()  # on which local bounds were proved besides the global ones
+    balls: tuple[float, ...] = ()  # balls on which local bounds were proved, besides the global ones
 
     def at(self, eps: float) -> Tensor:
-        """Whether no input within `eps` gets another prediction: (B,), strict."""
+        """Return whether no input within `eps` gets another prediction: (B,), strict."""
         if not eps >= 0:
             raise InputError(f"eps: expected a number >= 0, got {eps}")
         return self.radius > eps
@@ -41,7 +41,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class CertifiedAccuracy:
-    """How many samples are right and certified at a radius, with a 95 % binomial interval."""
+    """The number of samples that are correct and certified at a radius, with a 95 % binomial interval."""
 
     radius: float
     count: int
@@ -50,14 +50,14 @@ class CertifiedAccuracy:
 
     @property
     def value(self) -> float:
-        """The fraction."""
+        """Return the fraction."""
         return self.count / self.total
 
 
 def certified_accuracy(
     certificate: Certificate, labels: Tensor, radii: Sequence[float] = RADII
 ) -> list[CertifiedAccuracy]:
-    """CRA at every radius: right and certified. Radius 0 gives the clean accuracy.
+    """Return the certified robust accuracy (CRA) at every radius. Radius 0 gives the clean accuracy.
 
     Example:
         >>> c = Certificate(torch.tensor([0, 1]), torch.tensor([0.5, 0.1]), torch.tensor([1, 0]), "float64")
@@ -66,7 +66,7 @@ def certified_accuracy(
     """
     if labels.shape != certificate.prediction.shape:
         raise InputError(
-            f"labels: expected {len(certificate.prediction)} of them, got shape {tuple(labels.shape)}"
+            f"labels: expected {len(certificate.prediction)} labels, got shape {tuple(labels.shape)}"
         )
     if len(labels) == 0:
         raise InputError("labels: expected at least one sample")
@@ -81,8 +81,8 @@ def certified_accuracy(
 
 
 def binomial_interval(count: int, total: int) -> tuple[float, float]:
-    """Clopper-Pearson, 95 %: quantiles of two beta distributions."""
-    from scipy.special import betaincinv  # takes a tenth of a second to load
+    """Return the 95 % Clopper-Pearson interval: quantiles of two beta distributions."""
+    from scipy.special import betaincinv  # takes a tenth of a second to import
 
     low = betaincinv(count, total - count + 1, 0.025) if count else 0.0
     high = betaincinv(count + 1, total - count, 0.975) if count < total else 1.0

@@ -35,7 +35,7 @@ class Certifier:
 
     @property
     def k_f(self) -> float:
-        """The largest K_ij, proved."""
+        """Return the largest K_ij, proved."""
         return self.proved.k_f
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""The last layer of a certified model: its margins, and how far floating point may have moved them."""
+"""The last layer of a certified model: its margins, and their rounding errors."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from lipcert.types import pairwise_distance
 
 @dataclass(frozen=True)
 class Head:
-    """The last layer in float64: logits, and how far a difference of two may be off.
+    """The last layer in float64: logits, and the error of a difference of two.
 
-    A sum of d products and a bias has d + 1 roundings; one more for rows that are rounded when they are made.
+    A sum of d products and a bias has d + 1 rounding errors; one more is for rows that are rounded when
+    computed.
     """
 
     rows: Tensor  # (N, D)
@@ -41,29 +42,29 @@ class Head:
 
     @classmethod
     def identity(cls, classes: int) -> Head:
-        """For a model whose last layer is not linear."""
+        """Make the head of a model whose last layer is not linear."""
         eye = torch.eye(classes, dtype=torch.float64)
         return cls(eye, eye.new_zeros(classes), pairs_upper(eye), _lengths_upper(eye), nn.Identity())
 
     def __call__(self, features: Tensor) -> Tensor:
-        """The logits: (B, N)."""
+        """Return the logits: (B, N)."""
         return binary_as_two(self.layer(features))
 
     def margin(self, logits: Tensor, top: Tensor) -> Tensor:
-        """f_i − f_j for i = top: (B, N). Equal rows differ by their biases alone, however rounded."""
+        """Return f_i − f_j for i = top: (B, N). Equal rows differ exactly by their biases."""
         computed = logits.gather(1, top[:, None]) - logits
         known = self.bias[top][:, None] - self.bias
         same = (self.spread[top] == 0) & torch.isfinite(computed)
         return torch.where(same, known, computed)
 
     def margin_error(self, at_x: Evaluation, top: Tensor, margin: Tensor, own: Arithmetic = DOUBLE) -> Tensor:
-        r"""How far each computed f_i − f_j may be above the exact one: (B, N).
+        r"""Bound how far each computed f_i − f_j may be above the exact one: (B, N).
 
         $$ e_{ij} = \|w_i - w_j\| E + \gamma_{d+2} [(|w_i| + |w_j|)|x| + |b_i| + |b_j|] + 4u|f_i - f_j| $$
 
-        Four units for the difference of the logits and that of margin and error.
+        Four units are for the difference of the logits and that of margin and error.
         """
-        # Scalars first: the products of small numbers would underflow in float32.
+        # Scalars first: products of small numbers would underflow in float32.
         dot = (own.unit * gamma(self.length + 2)) * self._sizes(at_x.features, top)
         lost = dot + (own.unit * 4 * U) * margin.abs() + (self.length + 1) * own.tiny
         return own.safety * (self.spread[top] * at_x.error[:, None] + lost)
@@ -71,7 +72,7 @@ class Head:
     def float32_error(
         self, at_x: Evaluation, deployed: Deployed, top: Tensor, own: Arithmetic = DOUBLE
     ) -> tuple[Tensor, Tensor]:
-        r"""Bound what float32 may take from a margin anywhere within r: a_ij + b_ij·r, both (B, N).
+        r"""Bound the loss of a margin in float32 anywhere within r: a_ij + b_ij·r, both (B, N).
 
         $$ \|w_i - w_j\| E^{32} + \gamma^{32}_{d+2} [(|w_i|+|w_j|)|x| + |b_i|+|b_j|
            + (\|w_i\|+\|w_j\|)(E + Pr + E^{32})], \qquad E^{32} = a + br $$
@@ -87,14 +88,14 @@ class Head:
         return own.safety * (lost + underflow), own.safety * growing
 
     def float32_limit(self, at_x: Evaluation, deployed: Deployed) -> Tensor:
-        """Within which distance no float32 number overflows: (B,)."""
+        """Return the distance within which no float32 number overflows: (B,)."""
         longest = self.lengths.max()
         size = self._as_rows(at_x.features).abs() @ self.rows.abs().amax(0) + self.bias.abs().max()
         size = size + longest * (at_x.error + deployed.a)
         return torch.minimum(deployed.limit, no_overflow(size, longest * (deployed.lipschitz + deployed.b)))
 
     def local_constants(self, local: Local, top: Tensor) -> Tensor:
-        """K_ij of every sample's ball for i = top, from the features that move there: (B, N)."""
+        """Return K_ij on every sample's ball for i = top, from the features that move there: (B, N)."""
         moving = local.active if local.active.shape[1] == self.length else local.active.new_ones(())
         squares = [((self.rows[top] - row) ** 2 * moving).sum(1) for row in self.rows]
         spread = torch.stack(squares, dim=1).sqrt() * (1 + (self.length + 16) * U)
@@ -102,15 +103,15 @@ class Head:
 
     @property
     def length(self) -> int:
-        """D."""
+        """Return D, the number of features."""
         return self.rows.shape[1]
 
     def _as_rows(self, features: Tensor) -> Tensor:
-        """As the rows take them: a single logit without a linear head stands for two."""
+        """Return features that match the rows: a single logit without a linear head stands for two."""
         return features if features.shape[1] == self.length else binary_as_two(features)
 
     def _sizes(self, features: Tensor, top: Tensor) -> Tensor:
-        """(|w_i| + |w_j|)·|x| + |b_i| + |b_j| for i = top: (B, N)."""
+        """Return (|w_i| + |w_j|)·|x| + |b_i| + |b_j| for i = top: (B, N)."""
         size = self._as_rows(features).abs() @ self.rows.abs().T + self.bias.abs()
         return size + size.gather(1, top[:, None])
 
@@ -120,7 +121,7 @@ def _lengths_upper(rows: Tensor) -> Tensor:
 
 
 def pairs_upper(rows: Tensor) -> Tensor:
-    """‖w_i − w_j‖₂ from above, in float64: (N, N)."""
+    """Return ‖w_i − w_j‖₂ from above, in float64: (N, N)."""
     _, d = rows.shape
     peak = float(rows.abs().max())
     if peak == 0:
@@ -133,6 +134,6 @@ def pairs_upper(rows: Tensor) -> Tensor:
 
 
 def _equal_rows(rows: Tensor) -> Tensor:
-    """Whether rows i and j are the same numbers: (N, N)."""
+    """Return whether rows i and j are the same numbers: (N, N)."""
     kind: Tensor = torch.unique(rows, dim=0, return_inverse=True)[1]
     return kind[:, None] == kind

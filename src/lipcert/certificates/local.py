@@ -3,9 +3,9 @@ r"""Bounds that hold on a ball around each sample: units that are constant there
 Huang, Zhang, Shi, Kolter, Anandkumar. Training Certifiably Robust Neural Networks with Efficient Local
 Lipschitz Bounds. NeurIPS 2021.
 
-On the ball of radius r around x, what enters a layer moves by at most $D = Kr$, K the constant so far. A unit
-with weights w that is followed by a ReLU stays at zero if $z + \|w\|D \le 0$ (and a clipped one at its top).
-Its row of this matrix and its column of the next then count for nothing:
+On the ball of radius r around x, the input of a layer moves by at most $D = Kr$, K the constant so far. A
+unit with weights w that is followed by a ReLU stays at zero if $z + \|w\|D \le 0$ (and a clipped one at its
+maximum). Its row of this matrix and its column of the next are then left out:
 
 $$ K \leftarrow K \cdot \|M_{out} W M_{in}\|_2 $$
 
@@ -29,7 +29,7 @@ from lipcert.bounds.provers.rounding import SAFETY, U
 from lipcert.bounds.rules.linear import LinearRule
 from lipcert.bounds.tracing.program import Program, Step
 
-# Sides of masked Gram matrices that are proved sample by sample, and numbers in those made at once.
+# The largest side of masked Gram matrices that are proved per sample, and the numbers made at once.
 _LARGEST_SIDE = 1024
 _CHUNK = 1 << 25
 _LARGEST_EXPONENT = 900  # beyond, scaling back may overflow or underflow
@@ -37,7 +37,7 @@ _LARGEST_EXPONENT = 900  # beyond, scaling back may overflow or underflow
 
 @dataclass(frozen=True)
 class Local:
-    """On each sample's ball: the constant of the features, and which of them move."""
+    """The constant of the features on each sample's ball, and which features move."""
 
     constant: Tensor  # (B,), from above
     active: Tensor  # (B, D), 1 or 0
@@ -45,16 +45,16 @@ class Local:
 
 @dataclass(frozen=True)
 class _Here:
-    """Hold what is known between two layers; the first dimension is the batch."""
+    """The values and bounds between two layers; the first dimension is the batch."""
 
     value: Tensor
-    error: Tensor  # (B,) of the value, by rounding
+    error: Tensor  # (B,) rounding error of the value
     constant: Tensor  # (B,) of everything so far, on the ball
     active: Tensor  # of the value's shape: 0 where it is constant on the ball
 
 
 def balls_for(radii: Sequence[float]) -> tuple[float, ...]:
-    """Balls a little larger than these radii: a sample is certified at a radius if its own is above it."""
+    """Return balls a little larger than these radii: certified means that the radius is strictly larger."""
     return tuple(radius * (1 + 1e-9) for radius in radii)
 
 
@@ -86,7 +86,7 @@ def _advance(step: Step, after: nn.Module, upper: float, before: _Here, radius: 
 
 
 def masked_norm(step: Step, upper: float, before: Tensor, after: Tensor) -> Tensor:
-    """‖M_out W M_in‖ of every sample, proved; the global norm where the layer is not dense."""
+    """Prove ‖M_out W M_in‖ per sample; use the global norm where the layer is not dense."""
     whole = after.new_full((len(after),), upper)
     if not isinstance(step.rule, LinearRule) or after.ndim != 2:
         return whole

@@ -1,4 +1,4 @@
-"""Image files classified, each with the radius within which its class is certain."""
+"""Classify image files, each with the radius within which its class is certain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lipcert.models import ModelCard
 from lipcert.models.files import model_file, read_card
 from lipcert.models.trained import model_place
 
-# Decoded and certified at a time.
+# The images that are decoded and certified at a time.
 _BATCH = 64
 
 
@@ -33,7 +33,7 @@ class Prediction:
     """The prediction for one file: no input within `radius` gets another class; `rival` is the nearest."""
 
     file: str
-    label: str | None  # None: abstains
+    label: str | None  # None if the model abstains
     probability: float
     radius: float
     rival: str
@@ -42,9 +42,9 @@ class Prediction:
 def predict_files(
     source: str, paths: Sequence[Path], abstain_below: float | None = None, quiet: bool = True
 ) -> tuple[list[Prediction], list[str]]:
-    """Predictions for images, and those in directories; and a line for every file that has none.
+    """Predict images, and those in directories; also return one line per file without a prediction.
 
-    An image becomes what the model was trained on: its size, and grey or RGB. Radii are in that space, pixels
+    An image is converted to the model's input: its size, and grey or RGB. Radii are in that space, pixels
     from 0 to 1. Where the radius is not above `abstain_below`, no class is named.
     """
     if abstain_below is not None and not abstain_below >= 0:
@@ -80,7 +80,7 @@ class _Judge:
     abstain_below: float | None
 
     def __call__(self, images: dict[str, np.ndarray]) -> Iterator[Prediction]:
-        """A prediction for every image."""
+        """Yield a prediction for every image."""
         x = torch.from_numpy(np.stack(list(images.values()))).float() / 255
         certificate = self.prover(x)
         probability: Tensor = (self.sharpness * self.prover.logits(x)).softmax(dim=1)  # (B, N)
@@ -98,7 +98,7 @@ class _Judge:
 
 
 def image_form(source: str, card: ModelCard) -> Form:
-    """Return the form that images take for a model."""
+    """Return the form of a model's input images."""
     modes = {1: "L", 3: "RGB"}
     if len(card.input_shape) != 3 or card.input_shape[0] not in modes:
         raise InputError(f"{source}: takes inputs of shape {card.input_shape}, not grey or RGB images")
@@ -107,14 +107,14 @@ def image_form(source: str, card: ModelCard) -> Form:
 
 
 def _files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """The files that are meant, directories searched; and what is wrong."""
+    """Return the files, with directories searched, and one complaint per problem."""
     files: list[Path] = []
     complaints: list[str] = []
     for path in paths:
         if path.is_dir():
             inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
             files += inside
-            complaints += [] if inside else [f"{path}: no images in it"]
+            complaints += [] if inside else [f"{path}: no images in this directory"]
         elif path.is_file():
             files.append(path)
         else:
@@ -131,7 +131,7 @@ def sharpness(source: str) -> float:
 
 
 def as_json(predictions: Sequence[Prediction]) -> str:
-    """A list of objects; `class` is null where the model abstains, a radius without end too."""
+    """Return a list of objects; `class` is null where the model abstains, and an infinite radius is null."""
     return json.dumps(
         [
             {

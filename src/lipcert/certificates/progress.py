@@ -1,4 +1,4 @@
-"""Something that turns while one waits for work that cannot say how far it is: a proof may take a minute."""
+"""Show a spinner for work without known progress: a proof may take a minute."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rich.console import Console
 
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Shows `what` on a terminal for as long as the block takes."""
+    """Show `what` on a terminal while the block runs."""
     console = Console(stderr=True)
     with console.status(what) if console.is_terminal else contextlib.nullcontext():
         yield
 
 
 def proving() -> contextlib.AbstractContextManager[None]:
-    """Around a proof."""
+    """Show a spinner during a proof."""
     return waiting("proving the bounds")

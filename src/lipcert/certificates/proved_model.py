@@ -53,7 +53,7 @@ class ProvedModel:
 
     @property
     def k_f(self) -> float:
-        """The largest K_ij."""
+        """Return the largest K_ij."""
         return float(self.pairs.max())
 
     def check(self, x: Tensor) -> None:
@@ -75,7 +75,7 @@ class ProvedModel:
 
 
 def _product_up(spread: Tensor, features: float) -> Tensor:
-    """spread·features from above; 0 only where a factor is."""
+    """Return spread·features from above; 0 only where a factor is 0."""
     product = spread * (features * (1 + 4 * U))
     product = torch.nextafter(product, product.new_tensor(torch.inf))
     return torch.where((spread == 0) | (features == 0), 0.0, product)

@@ -1,4 +1,4 @@
-"""Work divided among processes: which part is mine, and what all of us found together."""
+"""Divide work among processes: each takes a part, and all share the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _itself(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Shard:
-    """Process `index` of `count`. By default the only one."""
+    """Process `index` of `count`; the default is a single process."""
 
     index: int = 0
     count: int = 1
@@ -23,15 +23,15 @@ class Shard:
     first: Callable[[Any], Any] = _itself  # the first process's value
 
     def mine(self, samples: Tensor) -> Tensor:
-        """This process's part of some indices; parts differ in length by one at most."""
+        """Return this process's part of some indices; parts differ in length by one at most."""
         return samples.tensor_split(self.count)[self.index]
 
     def share(self, model: nn.Module) -> None:
-        """The first process's network for all: running statistics may differ from process to process."""
+        """Give all processes the first one's network: running statistics may differ between processes."""
         model.load_state_dict(self.first(model.state_dict()))
 
     def gathered(self, part: Tensor, where: Tensor, length: int) -> Tensor:
-        """The parts of all processes in one tensor of `length`, each at its place."""
+        """Return the parts of all processes in one tensor of `length`, each at its place."""
         if self.count == 1:
             return part
         whole = part.new_zeros(length)

@@ -1,4 +1,4 @@
-"""What a certificate.json says, as typed data. This is the only reader and writer of such files."""
+"""The content of a certificate.json as typed data. This is the only reader and writer of such files."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ CERTIFICATE = "certificate.json"
 
 _WHAT = "a lipcert certificate"
 
-_MOST = 1 << 53  # samples: beyond, a float does not hold their number
+_MOST = 1 << 53  # samples: a float cannot represent larger counts
 
-# What is claimed lies at least this far above the proof, relatively. Proofs of one network on two machines
-# differ by less: their sums round differently.
+# The claimed constant lies at least this far above the proof, relatively. Proofs of one network on two
+# machines differ by less, because their sums round differently.
 _ROOM = Decimal("1e-8")
 _NINE_DIGITS = Context(prec=9, rounding=ROUND_CEILING)
 
@@ -35,7 +35,7 @@ Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Environment(Strict):
-    """Where the certificate was made: a note, not a claim."""
+    """The environment in which the certificate was made: a note, not a claim."""
 
     lipcert: str
     commit: str | None
@@ -75,7 +75,7 @@ class Layer(Strict):
 
 
 class Accuracy(Strict):
-    """How many samples are correct and certified at a radius."""
+    """The number of samples that are correct and certified at a radius."""
 
     radius: float = Field(ge=0)
     count: int = Field(ge=0, le=_MOST)
@@ -93,7 +93,7 @@ class SplitAccuracies(Strict):
 
     @property
     def rows(self) -> list[Accuracy]:
-        """The clean accuracy, then the certified ones."""
+        """Return the clean accuracy, then the certified ones."""
         return [self.clean, *self.certified]
 
 
@@ -135,7 +135,7 @@ class Statement(Strict):
         return self
 
     def to_json(self) -> dict[str, Any]:
-        """As the file has it: keys without a value are left out."""
+        """Return the content of the file; keys without a value are left out."""
         return {key: value for key, value in self.model_dump(mode="json").items() if value is not None}
 
 
@@ -152,9 +152,9 @@ AnyStatement = TypeVar("AnyStatement", bound=Statement)
 
 
 def claimed(name: str, proved: float) -> float:
-    """Return what is claimed for a proved constant: nine digits, above every machine's proof.
+    """Return the claim for a proved constant: nine digits, above the proof of every machine.
 
-    A constant that nine digits hold, such as 1, is the same on every machine and stays.
+    A constant that nine digits represent exactly, such as 1, stays the same on every machine.
 
     Example:
         >>> claimed("k_f", 2.2503658982615403), claimed("k_f", 1.0)

@@ -79,7 +79,7 @@ def _finite(text: str) -> float:
 
 
 def _complaint(error: ValidationError) -> str:
-    """The key and what is wrong with it, of the first complaint."""
+    """Return the key of the first complaint and what is wrong with it."""
     first = error.errors(include_url=False)[0]
     key = shown(".".join(map(str, first["loc"])))
     known = {"extra_forbidden": "unknown key", "missing": "missing"}

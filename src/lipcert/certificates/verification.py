@@ -1,7 +1,7 @@
-"""A certificate as plain data: made, and checked again.
+"""Make a certificate as plain data, and check one again.
 
-The file names the model, the weights and the data, the latter two by their hashes; it gives every layer's
-bound, and the certified accuracies with their counts. `verify` proves and counts again.
+The file names the model, and the hashes of the weights and the data. It gives every layer's bound, and the
+certified accuracies with their counts. `verify` proves and counts again.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _PARTS = 10**9
 
 @dataclass(frozen=True)
 class Training:
-    """Hold what a recipe says of the training: its name, its seed, and the loss as it is at the end."""
+    """The training of a certificate: the recipe's name, the seed, and the loss at the end."""
 
     recipe: str
     seed: int
@@ -65,7 +65,7 @@ class Training:
 
     @property
     def numbers(self) -> LossNumbers:
-        """The loss, as a certificate names it."""
+        """Return the loss as a certificate names it."""
         return LossNumbers(name=self.loss_name, eps=self._number("eps"), slack=self._number("slack"))
 
     def _number(self, name: str) -> float | None:
@@ -73,7 +73,7 @@ class Training:
         return None if value is None else float(value)
 
     def stated(self, k_f: float) -> dict[str, Any]:
-        """Return what a certificate says of the training, K_hf included."""
+        """Return a certificate's fields about the training, K_hf included."""
         k_hf = claimed("k_hf", self.loss.whole_lipschitz(k_f))
         return {"recipe": self.recipe, "seed": self.seed, "loss": self.numbers, "k_hf": k_hf}
 
@@ -88,10 +88,10 @@ def describe(
     training: Training | None = None,
     seconds: float | None = None,
 ) -> Statement:
-    """State what was certified of the splits of the data that `source` names.
+    """State what was certified about the splits of the data that `source` names.
 
-    Constants are claimed a little larger than they were proved, see `claimed`. Radii and counts are made with
-    the proof itself, so they hold.
+    Claimed constants are a little larger than the proved ones, see `claimed`. Radii and counts use the proof
+    itself, so they hold.
     """
     ((rounding, balls),) = {(certificate.rounding, certificate.balls) for _, certificate in splits.values()}
     stated: dict[str, Any] = {} if training is None else training.stated(prover.k_f)
@@ -115,7 +115,7 @@ def describe(
 
 
 def architecture(card: ModelCard) -> Architecture:
-    """The model card, as the file with the weights has it."""
+    """Return the model card as the file with the weights has it."""
     return Architecture.model_validate(json.loads(json.dumps(asdict(card))))
 
 
@@ -128,7 +128,7 @@ def _layer(found: dict[str, Any]) -> Layer:
 
 
 def _summary(prover: Certifier) -> dict[str, float]:
-    """The proved constants K_ij of all pairs of classes, in three numbers."""
+    """Summarise the proved constants K_ij of all pairs of classes in three numbers."""
     off_diagonal = ~torch.eye(prover.proved.classes, dtype=torch.bool)
     pairs = prover.proved.pairs[off_diagonal]
     return {"smallest": float(pairs.min()), "median": float(pairs.median()), "largest": float(pairs.max())}
@@ -141,7 +141,7 @@ def certify_data(
     shard: Shard = ALONE,
     local: Sequence[float] = (),
 ) -> Certificate:
-    """Certify every sample, batch by batch; several processes share the samples, and all get the whole."""
+    """Certify every sample in batches; several processes share the samples, and all get the whole."""
     mine = shard.mine(torch.arange(len(data)))
     batches = torch.split(mine, _BATCH)
     console = Console(stderr=True)
@@ -188,7 +188,7 @@ def _interval(count: int, total: int) -> list[float]:
 
 @dataclass(frozen=True)
 class Check:
-    """One statement of a certificate: True it holds, False it does not, None it was not checked.
+    """One statement of a certificate: True if it holds, False if not, None if it was not checked.
 
     A note, such as where the certificate was made, is no claim and is never checked.
     """
@@ -199,7 +199,7 @@ class Check:
 
     @property
     def is_unchecked(self) -> bool:
-        """Whether it claims something that nobody looked at."""
+        """Return whether this is a claim that was not checked."""
         return self.is_claim and self.holds is None
 
 
@@ -210,9 +210,9 @@ def verify(
     training: Training | None,
     splits: Mapping[Split, Dataset],
 ) -> list[Check]:
-    """Prove the bounds again from the weights, and count again on the splits that are given.
+    """Prove the bounds again from the weights, and count again on the given splits.
 
-    A constant holds if the proof found here is at most the claimed one; everything else has to be equal.
+    A constant holds if the new proof is at most the claimed one; everything else has to be equal.
     """
     return list(_checks(claim, model, card, training, splits))
 
@@ -242,7 +242,7 @@ def _checks(
 
 def _card_checks(theirs: Architecture, mine: Architecture) -> Iterator[Check]:
     yield Check("the class names are those of the model file", theirs.classes == mine.classes)
-    # Compared as text: to Python, 1, 1.0 and True are equal.
+    # Compared as text: for Python, 1, 1.0 and True are equal.
     mine, theirs = (card.model_copy(update={"classes": []}) for card in (mine, theirs))
     same = json.dumps(mine.model_dump(), sort_keys=True) == json.dumps(theirs.model_dump(), sort_keys=True)
     yield Check("the architecture is that of the model file", same)
@@ -265,13 +265,13 @@ def _outline(layer: Mapping[str, Any]) -> list[Any]:
 
 
 def _at_most(name: str, proved: float, claim: float) -> Check:
-    """A claim below the proof fails, however little; one above it is a weaker truth."""
+    """Check a constant: any claim below the proof fails; one above it is weaker, but true."""
     return Check(f"{name} ≤ {claim!r}", proved <= claim)
 
 
 def _training_checks(claim: Statement, training: Training | None, k_f: float) -> Iterator[Check]:
     if claim.recipe is None or claim.loss is None or claim.k_hf is None:
-        return  # it says nothing of the training
+        return  # no statement about the training
     numbers = "".join(
         f", {name} {value!r}"
         for name, value in (("ε", claim.loss.eps), ("slack", claim.loss.slack))

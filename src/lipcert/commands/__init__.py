@@ -1,1 +1,1 @@
-"""The bodies of the commands, one file each."""
+"""The commands, one file each."""

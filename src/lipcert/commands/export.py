@@ -17,7 +17,7 @@ def export(
     model: Model,
     output: Annotated[Path, typer.Argument(metavar="FILE", help="Such as model.onnx.")],
     float32: Annotated[
-        bool, typer.Option("--float32", help="A float32 graph; its roundings cost some of the radius.")
+        bool, typer.Option("--float32", help="Write a float32 graph; rounding error reduces the radius.")
     ] = False,
     effort: EffortName = "auto",
 ) -> None:

@@ -1,4 +1,4 @@
-"""`lipcert list`: show what there is of a kind."""
+"""`lipcert list`: list everything of a kind."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def tightness(
         str, typer.Option(help="full (4000 pairs, 1000 steps), cpu (64, 200) or smoke.")
     ] = "full",
 ) -> None:
-    """Search two points that stretch most; their slope over the proved constant is the tightness.
+    """Measure how tight the proved constant is by searching for two inputs whose slope comes closest to it.
 
     Example: lipcert tightness runs/moons-cll --budget cpu
     """

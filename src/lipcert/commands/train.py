@@ -42,9 +42,9 @@ def train(
     resume: Annotated[bool, typer.Option(help="Continue from the last checkpoint.")] = False,
     overwrite: Overwrite = False,
     accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")] = "auto",
-    devices: Annotated[str, typer.Option(help="How many a node, or auto.")] = "1",
-    nodes: Annotated[int, typer.Option(help="How many machines.")] = 1,
-    strategy: Annotated[str, typer.Option(help="Of Lightning Fabric, such as ddp.")] = "auto",
+    devices: Annotated[str, typer.Option(help="Devices per node, or auto.")] = "1",
+    nodes: Annotated[int, typer.Option(help="Number of machines.")] = 1,
+    strategy: Annotated[str, typer.Option(help="Strategy of Lightning Fabric, such as ddp.")] = "auto",
     precision: Annotated[str, typer.Option(help="32; bf16-mixed or 16-mixed on accelerators.")] = "32",
 ) -> None:
     """Train a recipe, prove its bounds, certify its data; or several of one model as one training.

@@ -16,7 +16,7 @@ app = command()
 def verify(
     certificate: Annotated[str, typer.Argument(help="A certificate.json, or a MODEL that has one.")],
     model: Annotated[
-        str | None, typer.Argument(help="The MODEL it speaks of.", show_default="the one beside it")
+        str | None, typer.Argument(help="The MODEL it certifies.", show_default="the one beside it")
     ] = None,
     data: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""Data sets, one per file."""
+"""Provide data sets, one per file."""
 
 from lipcert.data.base import DATASETS, Dataset, load
 

@@ -1,4 +1,4 @@
-"""Your own arrays: from an .npz file, or in memory."""
+"""Your own arrays, from an .npz file or in memory."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def arrays(
     test: float = 0.1,
     seed: int = 0,
 ) -> Dataset:
-    """Samples and labels 0..N−1: x and y, or arrays x, y (or x_train, y_train, x_test, …) in an .npz file.
+    """Load samples and labels 0..N−1: x and y, or arrays x, y (or x_train, y_train, …) in an .npz file.
 
-    uint8 images (n, channels, height, width) are scaled to [0, 1], floats are taken as they are. Shares `val`
-    and `test` are held out, the same of every class, where the file has no arrays for them.
+    uint8 images (n, channels, height, width) are scaled to [0, 1]; floats stay unchanged. The shares `val`
+    and `test` are held out, equally of every class, where the file has no arrays for them.
 
     Example:
         >>> from lipcert.data import load

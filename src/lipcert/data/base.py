@@ -1,4 +1,4 @@
-"""What every data set is: samples, labels, class names, in memory and checked."""
+"""The data set type: samples, labels and class names, in memory and checked."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Split = Literal["train", "val", "test"]
 
 @dataclass(frozen=True)
 class Dataset:
-    """x (n, ...) and labels y (n,), 0..N−1; checked on construction.
+    """Samples x (n, ...) with labels y (n,), 0..N−1, checked on construction.
 
-    Images stay uint8, possibly mapped from a file; `floats` gives them to a network.
+    Images stay uint8, possibly mapped from a file; `floats` converts them for a network.
     """
 
     x: Tensor
@@ -49,12 +49,12 @@ class Dataset:
         return len(self.x)
 
     def floats(self, index: Tensor | slice, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Some samples as a network takes them: uint8 pixels become k/255, rounded to float32 first."""
+        """Return some samples as network inputs: uint8 pixels become k/255, rounded to float32 first."""
         x = self.x[index]
         return (x.float() / 255 if x.dtype == torch.uint8 else x).to(dtype)
 
     def subset(self, index: Tensor) -> Dataset:
-        """Some of the samples, of the same classes."""
+        """Return some of the samples, with the same classes."""
         return Dataset(self.x[index], self.y[index], self.classes)
 
     @property
@@ -67,7 +67,7 @@ DATASETS: Registry[Dataset] = Registry("data set", package="lipcert.data")
 
 
 def load(name: str, split: Split = "train", **arguments: Any) -> Dataset:
-    """One split of a registered data set.
+    """Load one split of a registered data set.
 
     Example:
         >>> moons = load("moons", split="val")

@@ -25,12 +25,12 @@ _PIXELS = 3 * 32 * 32
 
 @dataclass(frozen=True)
 class _Layout:
-    """One form the data comes in."""
+    """A format in which the data is published."""
 
     folder: str
     train: tuple[str, ...]
     test: tuple[str, ...]
-    names: str  # of the file with the class names
+    names: str  # the file with the class names
     labels: str = ""  # python: key of the labels; binary: none
     skip: int = 0  # binary: bytes of a record before the label
 
@@ -58,13 +58,13 @@ _CIFAR100 = (
 
 @DATASETS.register("cifar10", example=write_cifar10)
 def cifar10(split: Split = "train", *, root: str | None = None, val: float = 0.05, seed: int = 0) -> Dataset:
-    """60,000 colour images of 32×32 in 10 classes; `val` is the share of the training images held out."""
+    """Load 60,000 colour images of 32×32 in 10 classes; `val` is the share of training images held out."""
     return _load("cifar10", _CIFAR10, split, root, val, seed)
 
 
 @DATASETS.register("cifar100", example=write_cifar100)
 def cifar100(split: Split = "train", *, root: str | None = None, val: float = 0.05, seed: int = 0) -> Dataset:
-    """60,000 colour images of 32×32 in 100 classes; `val` is the share of the training images held out."""
+    """Load 60,000 colour images of 32×32 in 100 classes; `val` is the share of training images held out."""
     return _load("cifar100", _CIFAR100, split, root, val, seed)
 
 
@@ -88,7 +88,7 @@ def _load(
 
 
 def _read(path: Path, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, 3072) and labels (n,), uint8."""
+    """Read images (n, 3072) and labels (n,), uint8."""
     if layout.labels:
         batch = read_pickle(path)
         try:
@@ -106,7 +106,7 @@ def _read(path: Path, layout: _Layout) -> tuple[np.ndarray, np.ndarray]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     record = layout.skip + 1 + _PIXELS
     if len(content) == 0 or len(content) % record:
-        raise InputError(f"{path}: cut short, {len(content)} bytes are no multiple of {record}")
+        raise InputError(f"{path}: cut short, {len(content)} bytes are not a multiple of {record}")
     records = content.reshape(-1, record)
     return records[:, layout.skip + 1 :], records[:, layout.skip]
 

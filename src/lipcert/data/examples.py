@@ -1,4 +1,4 @@
-"""Tiny data sets in the official layouts, made of noise: for the tests, and to show what files look like."""
+"""Tiny data sets of noise in the official layouts, for the tests and as examples of the file formats."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _temporary(root: Path | None) -> Path:
 
 
 def write_cifar10(root: Path | None = None, layout: str = "binary") -> dict[str, Any]:
-    """Five training batches and a test batch of 20 images each."""
+    """Write five training batches and a test batch of 20 images each."""
     root = _temporary(root)
     folder = root / ("cifar-10-batches-bin" if layout == "binary" else "cifar-10-batches-py")
     folder.mkdir(parents=True)
@@ -41,7 +41,7 @@ def write_cifar10(root: Path | None = None, layout: str = "binary") -> dict[str,
 
 
 def write_cifar100(root: Path | None = None, layout: str = "binary") -> dict[str, Any]:
-    """300 training and 100 test images; a record is coarse label, fine label, pixels."""
+    """Write 300 training and 100 test images; a record is coarse label, fine label, pixels."""
     root = _temporary(root)
     folder = root / ("cifar-100-binary" if layout == "binary" else "cifar-100-python")
     folder.mkdir(parents=True)
@@ -60,7 +60,7 @@ def write_cifar100(root: Path | None = None, layout: str = "binary") -> dict[str
 
 
 def write_tiny_imagenet(root: Path | None = None) -> dict[str, Any]:
-    """Two classes of four training images, one of them grey, and three official validation images each."""
+    """Write two classes: four training images each, one of them grey, and three for validation."""
     root = _temporary(root)
     folder = root / "tiny-imagenet-200"
     wnids = {"n01443537": "goldfish, Carassius auratus", "n01629819": "European fire salamander"}
@@ -84,7 +84,7 @@ def write_tiny_imagenet(root: Path | None = None) -> dict[str, Any]:
 
 
 def write_folder(root: Path | None = None) -> dict[str, Any]:
-    """Two classes of ten images."""
+    """Write two classes of ten images."""
     root = _temporary(root)
     for label, name in enumerate(("cats", "dogs")):
         (root / name).mkdir(parents=True)
@@ -94,7 +94,7 @@ def write_folder(root: Path | None = None) -> dict[str, Any]:
 
 
 def write_arrays(root: Path | None = None) -> dict[str, Any]:
-    """Thirty points in an .npz file."""
+    """Write thirty points into an .npz file."""
     path = _temporary(root) / "points.npz"
     points = np.random.default_rng(0).random((30, 4), dtype=np.float32)
     np.savez(path, x=points, y=np.arange(30) % 3)

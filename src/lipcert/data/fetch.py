@@ -1,4 +1,4 @@
-"""Downloads from the official addresses, checked and unpacked; the data is there whole or not at all."""
+"""Downloads from the official addresses, checked and unpacked atomically."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lipcert.errors import InputError, LipcertError
 
 @dataclass(frozen=True)
 class Archive:
-    """Where a data set is published."""
+    """The address and checksum of a published data set."""
 
     url: str
     md5: str
@@ -48,9 +48,9 @@ ARCHIVES = {
 
 
 def fetch(name: str, root: str | Path | None = None) -> Path:
-    """Download a data set into the root, unless it is there; its folder."""
+    """Download a data set into the root, unless it is there, and return its folder."""
     if name not in ARCHIVES:
-        raise InputError(f"{name}: nothing to download; there are {', '.join(ARCHIVES)}")
+        raise InputError(f"{name}: no download known; expected one of {', '.join(ARCHIVES)}")
     archive, place = ARCHIVES[name], Path(root) if root is not None else default_root()
     folder = place / archive.folder
     if folder.is_dir():
@@ -62,7 +62,7 @@ def fetch(name: str, root: str | Path | None = None) -> Path:
         _unpack(file, unpacked)
         found = unpacked / archive.folder
         if not found.is_dir():
-            raise LipcertError(f"{archive.url}: holds no {archive.folder}")
+            raise LipcertError(f"{archive.url}: the archive has no {archive.folder}")
         found.replace(folder)
     return folder
 
@@ -81,13 +81,13 @@ def _download(archive: Archive, temporary: Path, place: Path) -> Path:
         reason = str(error).partition("\n")[0][:150]
         raise LipcertError(
             f"{archive.url} cannot be downloaded ({type(error).__name__}: {reason}); "
-            f"by hand: unpack it so that {place / archive.folder} exists"
+            f"or download and unpack it by hand so that {place / archive.folder} exists"
         ) from None
     return Path(path)
 
 
 def _with_progress(url: str, output: str, manager: Any) -> None:
-    """pooch's downloader, with a bar in our style."""
+    """Download for pooch, with a progress bar in our style."""
     console = Console(stderr=True)
     with (
         requests.get(url, stream=True, timeout=30) as response,
@@ -108,7 +108,7 @@ def _unpack(file: Path, target: Path) -> None:
             with zipfile.ZipFile(file) as archive:
                 archive.extractall(target)
         else:
-            # Since Python 3.11.4; before, the checksum alone vouches for the archive.
+            # Python 3.11.4 added the filter; before, only the checksum protects against a bad archive.
             safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
             shutil.unpack_archive(file, target, **safely)
     except (OSError, zipfile.BadZipFile, EOFError, shutil.ReadError) as error:

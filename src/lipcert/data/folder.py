@@ -1,4 +1,4 @@
-"""Your own images: one folder a class."""
+"""Your own images, in one folder per class."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def folder(
     test: float = 0.1,
     seed: int = 0,
 ) -> Dataset:
-    """Images in root/CLASS, or in root/train/CLASS and root/test/CLASS (and root/val/CLASS).
+    """Load the images in root/CLASS, or in root/train/CLASS and root/test/CLASS (and root/val/CLASS).
 
-    Shares `val` and `test` are held out, the same of every class, where there is no folder for them. `size`
-    makes the images squares of that side, `convert` makes them RGB. `detect` takes them as they come: grey if
-    all are, of their own size if it is one and at most 64 pixels, else squares of 64.
+    The shares `val` and `test` are held out, equally of every class, where there is no folder for them.
+    `size` resizes the images to squares of that side, `convert` makes them RGB. `detect` chooses both: grey
+    if all images are grey, and their own size if they share one of at most 64 pixels, else squares of 64.
     """
     place = Path(root)
     if not place.is_dir():
@@ -54,7 +54,7 @@ def folder(
 
 
 def _everything(place: Path, whole: Path, own: set[str], classes: tuple[str, ...]) -> list[Path]:
-    """The images of all splits, which get one form."""
+    """Return the images of all splits, which get a common form."""
     folders = [whole, *(place / name for name in sorted(own))]
     return [path for folder in folders for path in _files(folder, classes)[0]]
 
@@ -62,7 +62,7 @@ def _everything(place: Path, whole: Path, own: set[str], classes: tuple[str, ...
 def _classes(place: Path) -> tuple[str, ...]:
     names = sorted(p.name for p in place.iterdir() if p.is_dir() and not p.name.startswith("."))
     if len(names) < 2:
-        raise InputError(f"{place}: expected a folder a class, at least 2, found {len(names)}")
+        raise InputError(f"{place}: expected one subfolder per class (at least 2), found {len(names)}")
     return tuple(names)
 
 

@@ -1,4 +1,4 @@
-"""Image files decoded once, into one memory-mapped array in the user's cache."""
+"""Decode image files once, into one memory-mapped array in the user's cache."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from lipcert.errors import InputError
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
-# The side of images that are too large for a network, or of several sizes.
+# The side of images that are too large for a network or differ in size.
 SIDE = 64
 
-# Modes whose conversion to 8 bits would cut values off.
+# Modes whose conversion to 8 bits would clip values.
 _DEEP = ("I", "I;16", "I;16B", "I;16L", "F")
-_ORIENTATION = 0x0112  # of Exif: how the camera was held; from 5 on, on its side
+_ORIENTATION = 0x0112  # of Exif: how the camera was held; from 5 on, turned by 90 degrees
 
 
 @dataclass(frozen=True)
 class Form:
-    """The form images take: `mode` RGB or L (grey), `size` (width, height); without a size they must agree.
+    """The form of images: `mode` RGB or L (grey) and `size` (width, height); without a size they must agree.
 
-    `convert` brings other modes to this one, and stands photographs upright.
+    `convert` converts other modes to this one, and rotates photographs upright.
     """
 
     mode: str = "RGB"
@@ -44,13 +44,13 @@ class Form:
 
 
 def image_files(folder: Path) -> list[Path]:
-    """The images in a folder, in the order of their names."""
+    """Return the images in a folder, in the order of their names."""
     return sorted(p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and p.is_file())
 
 
-@lru_cache(maxsize=4)  # a training asks for every split
+@lru_cache(maxsize=4)  # training loads every split
 def common_form(paths: tuple[Path, ...]) -> Form:
-    """For images that need not be alike: grey if all are; their own size if it is one, and small."""
+    """Find a form for images that may differ: grey if all are; their own size if equal and small."""
     with ThreadPoolExecutor() as pool:
         found = set(pool.map(_mode_and_size, paths))
     grey = {mode for mode, _ in found} <= {"L", "1"}
@@ -60,7 +60,7 @@ def common_form(paths: tuple[Path, ...]) -> Form:
 
 
 def _mode_and_size(path: Path) -> tuple[str, tuple[int, int]]:
-    """From the first bytes of the file."""
+    """Read the mode and the upright size from the first bytes of the file."""
     with _opened(path) as image:
         width, height = image.size
         turned = image.getexif().get(_ORIENTATION, 1) >= 5
@@ -68,16 +68,16 @@ def _mode_and_size(path: Path) -> tuple[str, tuple[int, int]]:
 
 
 def decoded(paths: Sequence[Path], form: Form) -> Tensor:
-    """(n, C, H, W) uint8, mapped from the cache; decoded if it is not there."""
+    """Return images (n, C, H, W), uint8, mapped from the cache; decode them if they are not there."""
     cache = platformdirs.user_cache_path("lipcert") / "images" / f"{_key(paths, form)}.npy"
     if not cache.is_file():
         _decode_to(cache, paths, form)
-    # Copy on write: torch wants writable memory, and the file stays as it is.
+    # Copy on write: torch needs writable memory, and the file must not change.
     return torch.from_numpy(np.load(cache, mmap_mode="c"))
 
 
 def _key(paths: Sequence[Path], form: Form) -> str:
-    """Changes with any file: its name, length or time."""
+    """Return a key that changes with the name, length or time of any file."""
     digest = hashlib.sha256(f"{form}\n".encode())
     for path in paths:
         status = path.stat()
@@ -107,7 +107,7 @@ def _decode_to(cache: Path, paths: Sequence[Path], form: Form) -> None:
 
 
 def read_image(path: Path, form: Form, shape: tuple[int, ...] | None = None) -> np.ndarray:
-    """The pixels of one file, (C, H, W); refused if they are of another `shape`."""
+    """Read the pixels of one file, (C, H, W); another `shape` is refused."""
     with _opened(path) as file:
         image = _converted(path, file, form)
         if form.size is not None and image.size != form.size:
@@ -115,7 +115,7 @@ def read_image(path: Path, form: Form, shape: tuple[int, ...] | None = None) -> 
         pixels = np.atleast_3d(np.asarray(image)).transpose(2, 0, 1)
     if shape is not None and pixels.shape != shape:
         found, expected = (f"{s[2]}×{s[1]}" for s in (pixels.shape, shape))
-        raise InputError(f"{path}: {found} pixels, the first image has {expected}; data.size=32 resizes")
+        raise InputError(f"{path}: {found} pixels, the first image has {expected}; set data.size=32")
     return pixels
 
 
@@ -125,15 +125,15 @@ def _converted(path: Path, image: Image.Image, form: Form) -> Image.Image:
     if image.mode == form.mode:
         return image
     if not form.convert:
-        raise InputError(f"{path}: {image.mode} image, expected {form.mode}; data.convert=true converts")
+        raise InputError(f"{path}: {image.mode} image, expected {form.mode}; set data.convert=true")
     if image.mode in _DEEP:
-        raise InputError(f"{path}: more than 8 bits a pixel ({image.mode}), expected 8")
+        raise InputError(f"{path}: more than 8 bits per pixel ({image.mode}), expected 8")
     return image.convert(form.mode)
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
-    """The image of a file; whatever is wrong with it is one line that names it."""
+    """Open an image; any failure becomes a one-line error that names the file."""
     try:
         with Image.open(path) as image:
             yield image

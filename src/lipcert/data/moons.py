@@ -24,8 +24,8 @@ def moons(
     noise: float = 0.1,
     seed: int = 0,
 ) -> Dataset:
-    """Two interleaved arcs in the plane; `train`, `val`, `test` are the numbers of points."""
-    from sklearn.datasets import make_moons  # takes a second to load, whatever data are wanted
+    """Draw two interleaved arcs in the plane; `train`, `val`, `test` are the numbers of points."""
+    from sklearn.datasets import make_moons  # takes a second to import
 
     count = {"train": train, "val": val, "test": test}[split]
     if count < 2:
@@ -34,7 +34,7 @@ def moons(
         raise InputError(f"noise: expected a radius >= 0, got {noise}")
     arcs, labels = make_moons(count, shuffle=False)
     generator = np.random.default_rng([seed, get_args(Split).index(split)])
-    # The root makes the density uniform over the disc.
+    # The square root makes the density uniform over the disc.
     radius = noise * np.sqrt(generator.random(count))
     angle = 2 * np.pi * generator.random(count)
     points = arcs + radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)

@@ -1,4 +1,4 @@
-"""Python's pickles without their danger: arrays, lists, dictionaries, strings and numbers, nothing else."""
+"""Read Python's pickles safely: arrays, lists, dictionaries, strings and numbers, nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from lipcert.errors import InputError
 
-# What a pickled array is made with, under numpy's old names and new.
+# The constructors of a pickled array, under numpy's old and new names.
 _ADMITTED = {
     ("numpy", "ndarray"),
     ("numpy", "dtype"),
@@ -26,7 +26,7 @@ class _Restricted(pickle.Unpickler):
 
 
 def read_pickle(path: Path) -> dict[str, Any]:
-    """The dictionary in a file, its keys as text."""
+    """Read the dictionary in a file, with its keys as text."""
     try:
         with path.open("rb") as file:
             content = _Restricted(file, encoding="latin1").load()

@@ -1,4 +1,4 @@
-"""Validation samples held out of the training ones: seeded, and the same share of every class."""
+"""Hold validation samples out of the training samples: seeded, and the same share of every class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lipcert.errors import InputError
 
 
 def part(y: Tensor, split: str, shares: Mapping[str, float], seed: int) -> Tensor:
-    """Indices of one split; the others' `shares` are held out in turn, training is what remains."""
+    """Return the indices of one split; the others' `shares` are held out in turn, training is the rest."""
     rest = torch.arange(len(y))
     for name, share in shares.items():
         stays, held = hold_out(y[rest], share, seed)
@@ -23,7 +23,7 @@ def part(y: Tensor, split: str, shares: Mapping[str, float], seed: int) -> Tenso
 
 
 def hold_out(y: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Indices that stay and indices held out, both ascending; every class has some of each.
+    """Return the indices that stay and the indices held out, both ascending; every class has some of each.
 
     Example:
         >>> stays, held = hold_out(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1]), share=0.25, seed=0)

@@ -1,7 +1,7 @@
 """Tiny-ImageNet: 200 classes of 64×64 colour images, from the official folders.
 
 The official validation images, listed in val_annotations.txt, are our test split (the official test images
-have no labels); validation is held out of the training images. Grey images become RGB; there are some.
+have no labels). Validation is held out of the training images. The few grey images become RGB.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lipcert.errors import InputError
 def tiny_imagenet(
     split: Split = "train", *, root: str | None = None, val: float = 0.05, seed: int = 0
 ) -> Dataset:
-    """110,000 colour images of 64×64 in 200 classes; `val` is the share of the training images held out."""
+    """Load 110,000 colour images of 64×64 in 200 classes; `val` is the share of training images held out."""
     folder = find("tiny-imagenet", ["tiny-imagenet-200"], root)
     wnids = _lines(folder / "wnids.txt")
     words = dict(line.split("\t", 1) for line in _lines(folder / "words.txt") if "\t" in line)
@@ -79,7 +79,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _distinct(names: tuple[str, ...], wnids: list[str]) -> tuple[str, ...]:
-    """Some classes share their first word; those keep their identifier beside it."""
+    """Make class names unique: some share their first word and get their identifier beside it."""
     return tuple(
         name if names.count(name) == 1 else f"{name} ({wnid})"
         for name, wnid in zip(names, wnids, strict=True)

@@ -1,4 +1,4 @@
-"""A certified classifier with scikit-learn's habits: tables in, classes and proved radii out."""
+"""A certified classifier with scikit-learn's interface: tables in, classes and proved radii out."""
 
 from lipcert.estimator.classifier import CertifiedClassifier
 

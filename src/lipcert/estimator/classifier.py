@@ -1,4 +1,4 @@
-"""`CertifiedClassifier`: scikit-learn's estimator over the calibrated loss and the proved certificate."""
+"""`CertifiedClassifier`: a scikit-learn estimator with the calibrated loss and the proved certificate."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     `standardise=False` keeps the features' own units, for images in [0, 1] and the like. Features that are
     constant in training are ignored.
 
-    eps is the radius to train for, slack how soft the margin is (between 0 and ½: small fits hard, large
-    gives way to outliers), lam the weight of K_f². Epochs that are None make 500 steps, and 10 epochs at
-    least. balanced lets every class count the same. verbose shows a bar on a terminal, and a line at the end.
+    eps is the radius to train for, slack the softness of the margin (between 0 and ½: a small slack fits
+    tightly, a large one tolerates outliers), lam the weight of K_f². epochs=None means 500 steps, and at
+    least 10 epochs. balanced gives every class the same weight. verbose shows a bar on a terminal, and a line
+    at the end.
 
     After `fit`: classes_, n_features_in_, feature_names_in_, model_ (the network, of scaled inputs),
     scaling_, certifier_ (the proof, made once), loss_.
@@ -77,11 +78,11 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> CertifiedClassifier:
-        """Train and prove; one that fails or is interrupted leaves the estimator as it was."""
+        """Train and prove; a fit that fails or is interrupted leaves the estimator unchanged."""
         before = dict(self.__dict__)
         try:
             self._fit(X, y)
-        except BaseException:  # Ctrl-C among them
+        except BaseException:  # including Ctrl-C
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
@@ -105,13 +106,13 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._tell(X, labels)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The class of every sample, which is the one its radius speaks about: (B,)."""
+        """Return the class of every sample, which is the one its radius is about: (B,)."""
         top = self._logits(self._scaled(X)).argmax(axis=1)
         classes: NDArray[Any] = self.classes_[top]
         return classes
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        r"""The probabilities of the loss, softmax of $f / (\sigma K_f)$: (B, N)."""
+        r"""Return the probabilities of the loss, softmax of $f / (\sigma K_f)$: (B, N)."""
         logits = self._logits(self._scaled(X))
         k_f = self.certifier_.k_f
         scaled = (logits - logits.max(axis=1, keepdims=True)) * (self.loss_.whole_lipschitz(k_f) / k_f)
@@ -120,12 +121,13 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return probabilities
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        r"""How far a sample is inside the region of a class, negative if outside: (B, N), or (B,) of two.
+        r"""Return how far a sample is inside a class's region, negative outside: (B, N), or (B,) for two.
 
         $$ d_i = \min_{j \ne i} \frac{f_i - f_j}{K_{ij}} $$
 
-        A proved distance but for the rounding of the logits: for the predicted class the radius, for another
-        one what it takes at least to get there. Of two classes it is the distance of the second.
+        The distance is proved, up to the rounding error of the logits: for the predicted class it is the
+        radius, for another class the least distance to its region. For two classes it is the distance of the
+        second.
         """
         logits = torch.from_numpy(self._logits(self._scaled(X)))  # (B, N)
         # No constant is 0, so that classes keep an order where the network is constant.
@@ -138,12 +140,12 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return distance[:, 1] if len(pairs) == 2 else distance
 
     def certified_radius(self, X: ArrayLike) -> Floats:
-        """Within it the network has one class, that of `predict`: proved, less the roundings here, (B,)."""
+        """Return the proved radius within which the class of `predict` stays, minus rounding error: (B,)."""
         z = self._scaled(X)
         return self._radius(z, self._certificate(z))
 
     def certified_score(self, X: ArrayLike, y: ArrayLike, eps: float | None = None) -> float:
-        """The share of samples that are right with a radius above `eps`, that of training unless given."""
+        """Return the share of correct samples with a radius above `eps`, by default that of training."""
         asked = self.eps if eps is None else eps
         if not isinstance(asked, Real) or not asked >= 0:
             raise InputError(f"eps: expected a number >= 0, got {asked!r}")
@@ -154,7 +156,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return float((right & (self._radius(z, certificate) > asked)).mean())
 
     def _loss(self) -> CLL:
-        """With ε in the user's units."""
+        """Return the loss with ε in the user's units."""
         eps, slack, lam = (float(v) if isinstance(v, Real) else v for v in (self.eps, self.slack, self.lam))
         return CLL(eps=eps, slack=slack, lam=lam)
 
@@ -164,12 +166,12 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Settings(widths, rate, self.epochs, self.batch_size, bool(self.balanced), int(seed))
 
     def _scaled(self, X: ArrayLike) -> Floats:
-        """Checked, in float64, as the network takes them: (B, D)."""
+        """Check the samples and scale them in float64 as network inputs: (B, D)."""
         check_is_fitted(self)
         return self.scaling_(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _logits(self, z: Floats) -> Floats:
-        """The float64 logits that the certificate is about: (B, N)."""
+        """Return the float64 logits that are certified: (B, N)."""
         logits: Floats = self.certifier_.logits(torch.from_numpy(z)).numpy()
         _refuse_overflow(z, np.isfinite(logits).all())
         return logits

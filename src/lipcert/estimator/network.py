@@ -1,4 +1,4 @@
-"""A network trained on arrays in memory, by the loop that trains recipes."""
+"""Train a network on arrays in memory, by the loop that trains recipes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from lipcert.train import Plan, fit
 from lipcert.train.optimizers.adam import adam
 from lipcert.train.schedules.one_cycle import OneCycle
 
-# Enough for the tables that come with scikit-learn; a large one is seen a few times all the same.
+# Enough for scikit-learn's own tables; a large table is still seen a few times.
 _STEPS, _EPOCHS = 500, 10
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a network is made; checked by what it is handed to, and here where that would be late."""
+    """The settings of a network; checked by their users, and here where that would be too late."""
 
     widths: Sequence[int]
     learning_rate: float
@@ -50,13 +50,13 @@ class Settings:
             raise InputError(f"widths: expected a sequence of even numbers, got {self.widths!r}")
 
     def epochs_for(self, samples: int) -> int:
-        """As asked for, or as many as make enough steps."""
+        """Return the given number of epochs, or as many as make enough steps."""
         steps = math.ceil(samples / self.batch_size)
         return max(_EPOCHS, math.ceil(_STEPS / steps)) if self.epochs is None else self.epochs
 
 
 def train_network(data: Dataset, loss: Loss, settings: Settings, bar: bool) -> nn.Module:
-    """A function of its arguments alone; torch's own generator is left as it was."""
+    """Train a network; the result depends on the arguments alone, and torch's generator is left unchanged."""
     epochs = settings.epochs_for(len(data))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
@@ -80,12 +80,12 @@ def train_network(data: Dataset, loss: Loss, settings: Settings, bar: bool) -> n
 
 
 def _train(plan: Plan, bar: bool) -> None:
-    """In this process, wherever it was started; what the loop writes is thrown away."""
+    """Train in this process and discard the loop's files."""
     fabric = Fabric(accelerator="cpu", devices=1, plugins=LightningEnvironment())
     with tempfile.TemporaryDirectory(prefix="lipcert-") as place:
         run = Run(Path(place) / "CertifiedClassifier")
         run.start({}, resume=False, overwrite=False)
         try:
             fit(plan, run, fabric, bar=bar)
-        except InterruptedRunError:  # whose state goes with the directory
+        except InterruptedRunError:  # the saved state goes with the directory
             raise KeyboardInterrupt from None

@@ -1,1 +1,1 @@
-"""`lipcert explore`: a page on which one trains, classifies, attacks and looks. Needs lipcert[explore]."""
+"""`lipcert explore`: a page to train, classify, attack and look. It needs lipcert[explore]."""

@@ -1,6 +1,6 @@
-"""One thread at a time: while a network is traced for a proof, torch.fx changes what calling any module does.
+"""Compute in one thread at a time: while torch.fx traces a network, it changes the call of every module.
 
-matplotlib's caches of fonts and formulas would not bear several threads either.
+matplotlib's caches of fonts and formulas are not safe for several threads either.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LOCK = threading.Lock()
 
 
 def in_turn(items: Iterator[T]) -> Iterator[T]:
-    """The same items; between two of them other threads compute theirs.
+    """Yield the same items; between two of them other threads compute theirs.
 
     Example:
         >>> list(in_turn(iter([1, 2, 3])))

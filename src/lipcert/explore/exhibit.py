@@ -1,4 +1,4 @@
-"""The model that the page is about: proved once, with what its directory and this machine have to show."""
+"""The model of the page, proved once, with the data of its directory and this machine."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from lipcert.models.trained import model_place
 from lipcert.report.report_inputs import Finished
 from lipcert.runs import Run
 
-# Without a MODEL.
+# The default MODEL.
 DEFAULT = "cifar10-4c3f-cll"
 
-# Images to pick from.
+# The number of images to pick from.
 _EXAMPLES = 16
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A model; `judge` is None if it takes no images, `run` if there is no more than a model file."""
+    """A model; `judge` is None if it takes no images, `run` is None for a bare model file."""
 
     source: str
     judge: Judge | None
     examples: Dataset | None
-    remark: str  # what there is none of, and why
+    remark: str  # what is missing, and why
     run: Finished | None
 
     @classmethod
     def open(cls, source: str) -> Exhibit:
-        """Load and prove it; raises `InputError` if there is no such model."""
+        """Load and prove a model; raise `InputError` if there is no such model."""
         card = read_card(model_file(source))
         run = _run_of(model_place(source))
         try:
@@ -60,13 +60,13 @@ def _judge(source: str, card: ModelCard, form: Form) -> Judge:
 
 
 def _run_of(place: Path) -> Finished | None:
-    """A run, or a packaged model, has a recipe."""
+    """Return the run of a directory with a recipe (a run or a pretrained model), else None."""
     run = Run(place)
     return Finished(run, place.resolve().name) if run.recipe.is_file() else None
 
 
 def _examples(run: Finished | None, card: ModelCard) -> tuple[Dataset | None, str]:
-    """Some images of the split that training has not seen, if they are on this machine; else why not."""
+    """Return images of the last certified split, if they are on this machine; else the reason why not."""
     if run is None:
         return None, "A model file names no data to pick images from; upload some."
     try:
@@ -75,6 +75,6 @@ def _examples(run: Finished | None, card: ModelCard) -> tuple[Dataset | None, st
         return None, f"No images to pick from ({error}); upload some."
     if data.input_shape != card.input_shape or data.x.dtype != torch.uint8:
         return None, "The data are not images of the model's size; upload some."
-    # Any order of the data will do: always the same random ones.
+    # The order of the data does not matter: the random choice is always the same.
     chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[:_EXAMPLES]
     return data.subset(chosen), ""

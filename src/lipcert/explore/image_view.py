@@ -20,28 +20,28 @@ from lipcert.errors import InputError
 from lipcert.explore import markup
 from lipcert.tables.kinds import percent, proved_radius
 
-# An upload of a few bytes may unfold to gigabytes; no photograph has so many pixels.
+# An upload of a few bytes may decompress to gigabytes; no photograph has so many pixels.
 MAX_PIXELS = 50_000_000
 
-# Of an attack: rivals tried, the nearest first, and steps towards each. Some two seconds for a 4C3F.
+# The rivals that an attack tries, nearest first, and the steps towards each: about two seconds for a 4C3F.
 RIVALS, STEPS = 4, 40
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """No input within `radius` gets another class; none within a rival's gets that one."""
+    """A certified prediction: no input within `radius` gets another class."""
 
     label: str
     probability: float
     radius: float
-    rivals: list[tuple[str, float]]  # nearest first
+    rivals: list[tuple[str, float]]  # nearest first, each with the radius within which no input gets it
 
 
 @dataclass(frozen=True)
 class Attempt:
     """The input within ε on which a rival came closest to the prediction, or past it."""
 
-    pixels: np.ndarray  # (C, H, W) uint8, rounded for the eye; the numbers are of the unrounded input
+    pixels: np.ndarray  # (C, H, W) uint8, rounded for display; the numbers are of the unrounded input
     change: np.ndarray  # (C, H, W) in [-1, 1]
     distance: float
     label: str
@@ -52,16 +52,16 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Judge:
-    """A proved model that takes images, and how its outputs are read."""
+    """A proved model for images, and how to read its outputs."""
 
     model: nn.Module
     prover: Certifier
     form: Form
     names: tuple[str, ...]
-    sharpness: float  # K_hf/K_f: by how much the loss multiplies the logits
+    sharpness: float  # K_hf/K_f: the factor by which the loss multiplies the logits
 
     def __call__(self, image: np.ndarray) -> Verdict:
-        """Judge an image of pixels (C, H, W) uint8."""
+        """Classify and certify an image of pixels (C, H, W) uint8."""
         x = _floats(image)
         certificate = self.prover(x)
         top = int(certificate.prediction)
@@ -78,7 +78,7 @@ class Judge:
         )
 
     def attack(self, image: np.ndarray, eps: float) -> Attempt:
-        """Towards the nearest rivals, each from its own start; pixels stay between 0 and 1."""
+        """Attack towards the nearest rivals, each from its own start; pixels stay between 0 and 1."""
         if not 0 <= eps < float("inf"):
             raise InputError(f"eps: expected a number >= 0, got {eps}")
         target = Target.of(self.model, self.prover, _floats(image), "float64", (0.0, 1.0))
@@ -87,7 +87,7 @@ class Judge:
         rivals = order[order != top][:RIVALS]
         targets = _repeated(target, rivals)
         points = towards_rival(targets, torch.full((len(rivals),), eps, dtype=torch.float64), STEPS)
-        points = points.clamp(0.0, 1.0)  # nearer the image, if anything: it is between 0 and 1, too
+        points = points.clamp(0.0, 1.0)  # never farther from the image, which is between 0 and 1 too
         logits = targets.network(points)  # (R, N)
         gain = logits.scatter(1, targets.prediction[:, None], -torch.inf).amax(1) - logits[:, top]
         best = int(gain.argmax())
@@ -104,7 +104,7 @@ class Judge:
 
 
 def read_upload(path: Path, form: Form) -> np.ndarray:
-    """Read what a visitor sent as the model takes it, (C, H, W) uint8; complaints name the file alone."""
+    """Read an upload in the form of the model, (C, H, W) uint8; errors name the file without its folder."""
     try:
         _refuse_huge(path)
         return read_image(path, form)
@@ -113,9 +113,9 @@ def read_upload(path: Path, form: Form) -> np.ndarray:
 
 
 def _refuse_huge(path: Path) -> None:
-    """From the first bytes of the file."""
+    """Raise if the header of the file announces too many pixels."""
     size = (0, 0)
-    with contextlib.suppress(Exception), Image.open(path) as image:  # read_image says what is wrong
+    with contextlib.suppress(Exception), Image.open(path) as image:  # read_image reports the error
         size = image.size
     if size[0] * size[1] > MAX_PIXELS:
         raise InputError(f"{path}: {size[0]}×{size[1]} pixels, expected at most {MAX_PIXELS:,} in all")
@@ -126,7 +126,7 @@ def _floats(image: np.ndarray) -> Tensor:
 
 
 def _repeated(target: Target, rivals: Tensor) -> Target:
-    """The one sample once for each rival."""
+    """Repeat the single sample once per rival."""
     count = len(rivals)
     return replace(
         target,
@@ -138,7 +138,7 @@ def _repeated(target: Target, rivals: Tensor) -> Target:
 
 
 def verdict_html(verdict: Verdict, eps: float) -> str:
-    """Class, probability, radius, and a bar a rival; those that ε reaches are marked."""
+    """Show class, probability, radius, and one bar per rival; rivals that ε reaches are marked."""
     shown = {
         "class": (verdict.label, f"not {verdict.rivals[0][0]}, which is nearest"),
         "probability": (percent(verdict.probability), "as the loss scales the logits"),
@@ -157,7 +157,7 @@ def verdict_html(verdict: Verdict, eps: float) -> str:
 
 
 def attempt_html(image: np.ndarray, verdict: Verdict, attempt: Attempt, eps: float) -> str:
-    """The image, what the attack made of it, and the difference made visible."""
+    """Show the image, the attacked image and their amplified difference."""
     peak = float(np.abs(attempt.change).max())
     factor = 0.5 / peak if peak > 0 else 1.0
     difference = (255 * (0.5 + factor * attempt.change)).clip(0, 255).astype(np.uint8)
@@ -177,4 +177,4 @@ def _conclusion(attempt: Attempt, eps: float) -> tuple[str, markup.Mood]:
         return f"Certified: no attack can succeed within ε = {eps:g}.", "good"
     if attempt.changed:
         return f"Attacked: at a distance of {attempt.distance:.4f} the class is {attempt.label}.", "bad"
-    return f"Not certified at ε = {eps:g}, but no attack found either: nobody knows.", "note"
+    return f"Not certified at ε = {eps:g}, and no attack found: the answer is unknown.", "note"

@@ -1,4 +1,4 @@
-"""The tab with the images: pick or upload one, choose ε, see what is certified and what an attack finds."""
+"""The tab with the images: pick or upload one, choose ε, see the certificate and the attack."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from lipcert.explore.computing import in_turn
 from lipcert.explore.exhibit import Exhibit
 from lipcert.explore.image_view import Judge, attempt_html, read_upload, verdict_html
 
-# The image, what the attack found, what is certified.
+# The image, the attack and the certificate.
 Look = tuple[np.ndarray | None, str, str]
 
-# Where the attack starts, and how far it may go.
+# The initial ε of the attack, and its maximum.
 _EPS, _FARTHEST = 0.5, 3.0
 
 
@@ -43,13 +43,13 @@ class Visit:
 
 @dataclass(frozen=True)
 class Looking:
-    """Carries out what the controls ask for."""
+    """Handle the controls of the tab."""
 
     judge: Judge
     examples: Dataset | None
 
     def look(self, visit: Visit, image: np.ndarray | None, eps: float) -> Iterator[Look]:
-        """Yield what is certified and then, seconds later, the strongest attack found."""
+        """Yield the certificate and then, seconds later, the strongest attack found."""
         if image is not None:
             yield from visit.while_latest(in_turn(self._look(image, eps)))
 
@@ -68,7 +68,7 @@ class Looking:
             yield from self.look(visit, self.examples.x[int(event.index)].numpy(), eps)
 
     def receive(self, visit: Visit, path: str, eps: float) -> Iterator[Look]:
-        """Look at an upload, which may be anything."""
+        """Look at an upload, which may be any file."""
         try:
             image = read_upload(Path(path), self.judge.form)
         except LipcertError as error:
@@ -79,7 +79,7 @@ class Looking:
 
 
 def images_tab(page: gr.Blocks, exhibit: Exhibit) -> None:
-    """Lay it out; the first example is looked at when the page opens."""
+    """Lay out the tab; the first example is shown when the page opens."""
     if exhibit.judge is None:
         gr.HTML(markup.message(exhibit.remark))
         return

@@ -1,4 +1,4 @@
-"""Pictures and numbers as HTML: inline, so that a session leaves no files and asks for none."""
+"""Pictures and numbers as inline HTML, so that a session creates and requests no files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lipcert.report.moons_figure import draw_legend
 def drawing(
     draw: Callable[[Axes], None], alt: str, size: tuple[float, float] = (4.6, 3.1), legend: bool = False
 ) -> str:
-    """Draw with `draw` on new axes and return an image; with the legend of the moons below."""
+    """Draw with `draw` on new axes and return an image, optionally with the legend of the moons below."""
     file = io.BytesIO()
-    figure = Figure(figsize=size, layout="constrained")  # not pyplot's, which belongs to one thread
+    figure = Figure(figsize=size, layout="constrained")  # not pyplot's, which is bound to one thread
     draw(figure.subplots())
     if legend:
         draw_legend(figure)
@@ -30,7 +30,7 @@ def drawing(
 
 
 def pixels(image: np.ndarray, caption: str, note: str = "") -> str:
-    """An image (C, H, W) uint8, its pixels as squares, with words below."""
+    """Return an image (C, H, W) uint8 with square pixels and a caption."""
     shown = image.transpose(1, 2, 0)
     file = io.BytesIO()
     Image.fromarray(shown if shown.shape[2] == 3 else shown[..., 0]).save(file, format="PNG")
@@ -46,7 +46,7 @@ def _source(file: io.BytesIO) -> str:
 
 
 def numbers(shown: Mapping[str, tuple[str, str]]) -> str:
-    """Large values with their names above and a remark below each."""
+    """Return large values, each with its name above and a remark below."""
     cells = "".join(
         f'<div><dt>{escape(name)}</dt><dd data-number="{escape(name)}">{escape(value)}</dd>'
         f"<small>{escape(remark)}</small></div>"
@@ -59,10 +59,10 @@ Mood = Literal["note", "good", "bad", "error"]
 
 
 def message(text: str, kind: Mood = "note") -> str:
-    """A sentence in a box."""
+    """Return a sentence in a box."""
     return f'<p class="message {kind}" role="status">{escape(text)}</p>'
 
 
 def beside(*parts: str) -> str:
-    """Side by side where there is room, else one below the other."""
+    """Put parts side by side where there is room, else one below the other."""
     return f'<div class="beside">{"".join(parts)}</div>'

@@ -1,4 +1,4 @@
-"""The page: three tabs about one model."""
+"""The page with three tabs about one model."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from lipcert.explore.images_tab import images_tab
 from lipcert.explore.playground_tab import playground_tab
 from lipcert.explore.run_curves import curves_html
 
-# Trainings at a time, and as many attacks: they take turns. Other visitors wait in a line.
+# Concurrent trainings, and as many attacks: they take turns. Other visitors wait in a queue.
 _AT_A_TIME = 4
 _LINE = 100
 
-# Every ten minutes uploads older than an hour go.
+# Every ten minutes, uploads older than an hour are deleted.
 _CLEANING = (600, 3600)
 
 
 def build_page(exhibit: Exhibit) -> gr.Blocks:
-    """Ready to be served."""
+    """Build the page."""
     page: gr.Blocks = gr.Blocks(title="lipcert explore", analytics_enabled=False, delete_cache=_CLEANING)
     with page:
         gr.HTML(f"<h1>lipcert explore</h1> <code>{escape(exhibit.source)}</code>", elem_id="head")

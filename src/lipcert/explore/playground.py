@@ -1,4 +1,4 @@
-"""Two moons, trained while one watches: the trainer's own steps, and a proof for every frame.
+"""Train on two moons while the visitor watches: the trainer's own steps, and a proof for every frame.
 
 A network this small is proved in less time than its picture takes, so that no number shown is an estimate.
 """
@@ -27,14 +27,14 @@ from lipcert.train import Hardware
 from lipcert.train.loop import steps_of
 from lipcert.train.state import Training
 
-# The losses offered, and the recipe whose training is shortened.
+# The losses offered, and the recipes whose training is shortened.
 LOSSES = {"CLL": "moons-cll", "GloRo": "moons-gloro", "Cross-entropy": "moons-ce"}
 EPS, SLACK, DEPTH = (0.02, 0.3), (0.001, 0.45), (1, 6)
 
 # Seconds of training between two frames.
 _EVERY = 0.4
 
-# Far fewer steps than the recipe has, so larger ones, and one cycle of the learning rate.
+# Far fewer steps than in the recipe, so larger steps and one cycle of the learning rate.
 _QUICK = (
     "train.epochs=80",
     "train.batch_size=200",
@@ -51,7 +51,7 @@ _SPLITS = Splits()
 
 @dataclass(frozen=True)
 class Wish:
-    """Hold what a visitor asks for; checked, as anyone can send anything."""
+    """The settings that a visitor chooses; checked, because anyone can send anything."""
 
     loss: str = "CLL"
     eps: float = 0.15
@@ -67,7 +67,7 @@ class Wish:
                 raise InputError(f"{name}: expected a number from {low} to {high}, got {value!r}")
 
     def recipe(self) -> Recipe:
-        """The recipe of the loss, made short."""
+        """Return the recipe of the loss, shortened."""
         settings = [*_QUICK, f"model.widths={[_WIDTH] * int(self.depth)}", f"certify.radii=[{self.eps}]"]
         if self.loss != "Cross-entropy":
             settings.append(f"loss.eps={self.eps}")
@@ -78,7 +78,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Frame:
-    """The classifier after some steps, proved."""
+    """The proved classifier after some steps."""
 
     picture: Picture
     clean: float
@@ -116,7 +116,7 @@ def _fabric() -> Fabric:
 
 
 def _frame(wish: Wish, training: Training, seconds: float) -> Frame:
-    """Prove the network as it is now, and certify the training points."""
+    """Prove the network in its present state, and certify the training points."""
     plan = training.plan
     if not all(bool(p.isfinite().all()) for p in plan.model.parameters()):
         raise TrainingError(f"the weights are not finite after step {training.step}")
@@ -147,7 +147,7 @@ def numbers_of(frame: Frame) -> str:
 
 
 def pictures_of(frame: Frame) -> str:
-    """The plane and the outputs, as HTML."""
+    """Draw the plane and the outputs, as HTML."""
     panel = markup.drawing(
         lambda axes: draw_panel(axes, frame.picture),
         "The points, the decision boundary and the certified margin",

@@ -16,23 +16,23 @@ from lipcert.explore.turns import Turns
 
 
 class Watching:
-    """Carries out what the buttons ask for, visitor by visitor."""
+    """Handle the buttons, separately for every visitor."""
 
     def __init__(self) -> None:
         self._turns = Turns()
 
     def stop(self, request: gr.Request) -> None:
-        """End the visitor's training; the last frame stays."""
+        """Stop the visitor's training; the last frame stays."""
         self._turns.take(_visitor(request))
 
     def leave(self, request: gr.Request) -> None:
-        """The visitor closed the page."""
+        """End everything of a visitor who closed the page."""
         self._turns.leave(_visitor(request))
 
     def watch(
         self, loss: str, eps: float, slack: float, depth: float, request: gr.Request
     ) -> Iterator[tuple[str, str]]:
-        """Numbers and pictures, frame by frame, until another training takes the turn."""
+        """Yield numbers and pictures, frame by frame, until another training starts."""
         visitor = _visitor(request)
         turn = self._turns.take(visitor)
         yield from in_turn(self._frames(visitor, turn, loss, eps, slack, depth))
@@ -44,7 +44,7 @@ class Watching:
             wish = Wish(loss, eps, slack, int(depth))
             for frame in train(wish, lambda: self._turns.holds(visitor, turn)):
                 shown = numbers_of(frame), pictures_of(frame)
-                if not self._turns.holds(visitor, turn):  # or an old picture would cover a new one
+                if not self._turns.holds(visitor, turn):  # otherwise an old picture would replace a new one
                     return
                 yield shown
         except LipcertError as error:
@@ -52,7 +52,7 @@ class Watching:
 
 
 def playground_tab() -> Watching:
-    """Lay it out, with the untrained network to begin with."""
+    """Lay out the tab, with the untrained network at first."""
     watching = Watching()
     (first,) = islice(train(Wish()), 1)
     with gr.Row():
@@ -66,7 +66,7 @@ def playground_tab() -> Watching:
             numbers = gr.HTML(numbers_of(first), elem_id="moons-numbers")
             pictures = gr.HTML(pictures_of(first), elem_id="moons-pictures")
     stop.click(watching.stop, queue=False, show_progress="hidden", api_name="stop")
-    # The training before ends at once, even while the new one still stands in line.
+    # The previous training ends at once, even while the new one still waits in the queue.
     ended = go.click(watching.stop, queue=False, trigger_mode="multiple", api_visibility="private")
     ended.then(
         watching.watch,
@@ -80,7 +80,7 @@ def playground_tab() -> Watching:
 
 
 def _wishes(wish: Wish) -> list[Component]:
-    """The controls, in the order of a wish."""
+    """Return the controls, in the order of a `Wish`."""
     loss = gr.Radio(list(LOSSES), value=wish.loss, label="Loss", elem_id="loss")
     eps = gr.Slider(*EPS, wish.eps, step=0.01, label="Margin ε", elem_id="eps")
     slack = gr.Slider(*SLACK, wish.slack, step=0.001, label="Slack (CLL)", elem_id="slack")

@@ -1,4 +1,4 @@
-"""The curves of a run: accuracy against radius, and what was written down epoch by epoch."""
+"""The curves of a run: accuracy against radius, and the metrics of every epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lipcert.report.report_inputs import Finished
 
 
 def charts_of(run: Finished) -> list[Chart]:
-    """As far as the run has come."""
+    """Return the charts for which the run has data."""
     charts = []
     if run.run.certified.is_file() and run.run.certificate.is_file():
         charts.append(radius_chart([run]))
@@ -35,7 +35,7 @@ def _certified_chart(run: Finished) -> Chart:
 
 
 def curves_html(run: Finished | None) -> str:
-    """Every chart with its title; a sentence where there is nothing to draw."""
+    """Return every chart with its title, or a sentence where there is nothing to draw."""
     if run is None:
         return markup.message("A model file alone has no curves; give a run directory.")
     drawn = "".join(

@@ -1,4 +1,4 @@
-"""The page served: to this machine alone, without a request to any other."""
+"""Serve the page to this machine alone, without a request to any other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOST = "127.0.0.1"
 
 @contextmanager
 def served(exhibit: Exhibit, port: int | None = None, browser: bool = False) -> Iterator[str]:
-    """The address of the page, within the context; what visitors uploaded goes with it."""
+    """Yield the address of the page; uploads are deleted at the end of the context."""
     with tempfile.TemporaryDirectory(prefix="lipcert-explore-") as folder, _files_in(folder):
         page = build_page(exhibit)
         try:
@@ -43,7 +43,7 @@ def served(exhibit: Exhibit, port: int | None = None, browser: bool = False) -> 
             )
         except OSError:
             where = "7860 and the next hundred are" if port is None else f"{port} is"
-            raise InputError(f"--port: {where} taken, or not for you; choose another") from None
+            raise InputError(f"--port: {where} taken or not permitted; choose another") from None
         try:
             yield str(page.local_url)
         finally:
@@ -51,8 +51,8 @@ def served(exhibit: Exhibit, port: int | None = None, browser: bool = False) -> 
 
 
 def serve(exhibit: Exhibit, port: int | None, browser: bool) -> None:
-    """Until Ctrl-C, or a SIGTERM, which is to clean up as well."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a shell may have SIGINT ignored
+    """Serve until Ctrl-C or SIGTERM, both of which clean up."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a shell may ignore SIGINT
     with served(exhibit, port, browser) as address:
         try:
             print(f"lipcert explore: {address} (Ctrl-C stops)", flush=True)
@@ -68,7 +68,7 @@ def _style() -> str:
 
 
 def _theme() -> gr.themes.Base:
-    """The fonts of the visitor's own system: nothing is asked of a font server."""
+    """Use the fonts of the visitor's own system: no request goes to a font server."""
     return gr.themes.Default(
         primary_hue="blue",
         secondary_hue="blue",
@@ -79,7 +79,7 @@ def _theme() -> gr.themes.Base:
 
 @contextmanager
 def _files_in(folder: str) -> Iterator[None]:
-    """Gradio asks the environment where uploads and the images of a gallery go."""
+    """Set the folder of uploads and gallery images, which Gradio reads from the environment."""
     before = os.environ.get("GRADIO_TEMP_DIR")
     os.environ["GRADIO_TEMP_DIR"] = folder
     try:

@@ -1,4 +1,4 @@
-"""Whose turn it is: of the trainings that one visitor starts, the last one runs."""
+"""Turns of a visitor's trainings: only the last one that was started runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 
 class Turns:
-    """A number a visitor; whoever holds an older one stops.
+    """The number of the current turn per visitor; a training with an older number stops.
 
     Example:
         >>> turns = Turns()
@@ -22,17 +22,17 @@ class Turns:
         self._taken = 0
 
     def take(self, visitor: str) -> int:
-        """The next turn; every earlier one of this visitor ends."""
+        """Return the next turn; every earlier turn of this visitor ends."""
         with self._lock:
             self._taken += 1
             self._last[visitor] = self._taken
             return self._taken
 
     def holds(self, visitor: str, turn: int) -> bool:
-        """Whether nothing was started or stopped since."""
+        """Return whether nothing was started or stopped since."""
         return self._last.get(visitor) == turn
 
     def leave(self, visitor: str) -> None:
-        """The visitor is gone, and whatever runs for them ends."""
+        """Forget a visitor, which ends everything that runs for them."""
         with self._lock:
             self._last.pop(visitor, None)

@@ -1,4 +1,4 @@
-"""Models for use elsewhere: as ordinary layers (`plain`), and as ONNX files with the radius as an output."""
+"""Export models as ordinary layers (`plain`), and as ONNX files with the radius as an output."""
 
 from lipcert.export.collapse import plain
 from lipcert.export.onnx_file import export_onnx

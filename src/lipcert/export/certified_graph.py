@@ -1,10 +1,10 @@
-r"""What a certifier computes, as one module that can be traced: x → logits, class, radius.
+r"""The computation of a certifier as one module that can be traced: x → logits, class, radius.
 
-In float64 it is the certifier's own formula, with three times the error of a margin: two evaluations differ
-by twice that at most, so the radius is never above the library's, whatever order a runtime sums in.
+In float64 it is the certifier's own formula, with three times the error of a margin. Two evaluations differ
+by at most twice that error, so the radius is never above the library's, for any order of summation.
 
-In float32 the margin is that of the float32 logits, less their error, less what float32 may lose anywhere in
-the ball (docs/proofs.md, theorem 5, evaluated in float32 and enlarged by what that may round away):
+In float32 the margin is that of the float32 logits, minus their error, minus the error of float32 anywhere in
+the ball (docs/proofs.md, theorem 5, evaluated in float32 and enlarged by its own rounding error):
 
 $$ r = \min_j \frac{f_i - f_j - e_{ij} - a_{ij}}{K_{ij} + b_{ij}} $$
 """
@@ -31,7 +31,7 @@ from lipcert.types import Shape
 
 
 class _Settled(Rule[Any]):
-    """A rule whose numbers were computed beforehand: what is traced must not look at weights."""
+    """A rule whose numbers were computed beforehand, because traced code must not look at weights."""
 
     def __init__(self, rule: Rule[Any], module: nn.Module) -> None:
         self._rule = rule
@@ -82,7 +82,7 @@ class CertifiedGraph(nn.Module):
         self.requires_grad_(False)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits (B, N), class (B,), −1 where a logit is not finite, and certified radius (B,)."""
+        """Return logits (B, N), class (B,), −1 where a logit is not finite, and certified radius (B,)."""
         own, head = self._own, self._head
         at_x = evaluate(self._program, self._bound, x, self._float32, own, self._growths)
         logits = head(at_x.features)
@@ -109,13 +109,13 @@ def rounded_down(ratio: Tensor) -> Tensor:
 
 
 def _finite(x: Tensor) -> Tensor:
-    """Whether every number of a sample is: (B,). NaN is not below anything."""
+    """Return whether every number of a sample is finite: (B,). NaN is not below anything."""
     largest = torch.finfo(x.dtype).max
     return (x.abs() <= largest).all(dim=1)
 
 
 def _copied(program: Program, head: Head, float32: bool) -> tuple[Program, Head]:
-    """For tracing: derived weights as buffers, other numbers computed."""
+    """Copy a program for tracing, with derived weights as buffers and other numbers computed."""
     steps, layer = copy.deepcopy(([(step.name, step.module) for step in program.steps], head.layer))
     modules = dict(steps)
     for module in (*modules.values(), layer):
@@ -142,7 +142,7 @@ def _settled(step: Step, module: nn.Module) -> Step:
 
 
 def _narrowed(x: Tensor, float32: bool) -> Tensor:
-    """The numbers; in float32 rounded away from zero where it does not hold them."""
+    """Return the numbers, rounded away from zero where float32 does not represent them."""
     if not float32:
         return x.detach().clone()
     single = x.detach().float()

@@ -1,4 +1,4 @@
-"""Models for use: layers that derive their weights replaced by ordinary ones with the same outputs."""
+"""Replace layers that derive their weights by ordinary layers with the same outputs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lipcert.nn.bases.derived import Derived
 
 
 def plain(model: nn.Module) -> nn.Module:
-    """A copy in evaluation mode in which derived layers that collapse are ordinary ones.
+    """Return a copy in evaluation mode in which derived layers become ordinary ones where possible.
 
-    AOL, Cholesky and linear residual layers, dense ones of an orthogonal matrix and normalised heads become
-    nn.Linear or nn.Conv2d, CPL and SLL two of them in a residual block, dense Sandwich layers two with an
-    activation between. SOC and convolutional Sandwich, Cayley, LOT and BRO layers have no small kernel: they
-    stay, and keep their weights. Certify the model, not the copy, whose bounds would multiply.
+    AOL, Cholesky and linear residual layers, dense layers of an orthogonal matrix and normalised heads become
+    nn.Linear or nn.Conv2d. CPL and SLL become two of them in a residual block, dense sandwich layers two with
+    an activation between. SOC and convolutional sandwich, Cayley, LOT and BRO layers have no small kernel:
+    they stay, and keep their weights. Certify the model, not the copy, whose bounds would multiply.
 
     Example:
         >>> from lipcert.nn import AOLLinear
@@ -27,7 +27,7 @@ def plain(model: nn.Module) -> nn.Module:
     found = copy.deepcopy(model).eval()
     if isinstance(found, Derived):
         return found.plain()
-    made: dict[nn.Module, nn.Module] = {}  # a layer that is used twice stays one
+    made: dict[nn.Module, nn.Module] = {}  # a layer that is used twice stays one layer
     for path, module in list(found.named_modules(remove_duplicate=False)):
         if isinstance(module, Derived):
             parent, _, name = path.rpartition(".")

@@ -1,4 +1,4 @@
-"""ONNX files that any runtime reads: logits, class and certified radius as outputs of one graph."""
+"""ONNX files for any runtime: logits, class and certified radius as outputs of one graph."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lipcert.export.certified_graph import CertifiedGraph
 from lipcert.export.patches import DECOMPOSITIONS, with_patches
 from lipcert.export.scalars import arithmetic, register_tables, with_exact_scalars
 
-# ONNX has these as they are; taken apart they are five times as many operators.
+# ONNX has these operators; decomposed they would be five times as many.
 _KEPT = (torch.ops.aten.matmul.default, torch.ops.aten.linear.default)
 
 OUTPUTS = ("logits", "class", "radius")
@@ -34,8 +34,8 @@ def export_onnx(
 ) -> Path:
     """Write the network of a certifier: x → logits, class, radius, for batches of any size.
 
-    The graph computes in float64, its input too; with `float32` as the network is deployed, at a price in the
-    radius. `metadata` goes into the file beside what every file says of itself.
+    The graph and its input are float64. With `float32` they are float32, as the network is deployed, at the
+    cost of a smaller radius. `metadata` goes into the file beside lipcert's own entries.
     """
     _require_onnx()
     if float32 and not prover.proved.is_float32:
@@ -71,14 +71,12 @@ def export_onnx(
 
 
 def _traced(graph: torch.nn.Module, x: torch.Tensor, float32: bool) -> torch.export.ExportedProgram:
-    """The graph in operators that mean the same in ONNX."""
+    """Trace the graph into operators that mean the same in ONNX."""
     shapes = ({0: torch.export.Dim("batch")},)
     try:
         program: torch.export.ExportedProgram = torch.export.export(graph, (x,), dynamic_shapes=shapes)
     except GuardOnDataDependentSymNode as error:
-        raise InputError(
-            f"export: a layer's rule looks at its weights while it is traced ({error})"
-        ) from None
+        raise InputError(f"export: the rule of a layer reads its weights during tracing ({error})") from None
     table = {**torch.export.default_decompositions(), **DECOMPOSITIONS, **({} if float32 else arithmetic())}
     for kept in _KEPT:
         table.pop(kept, None)
@@ -92,7 +90,7 @@ def _traced(graph: torch.nn.Module, x: torch.Tensor, float32: bool) -> torch.exp
 
 
 def _simplify(model: Any) -> None:
-    """Fold what is constant and share what is equal. All of torch's rules take a minute on deep networks."""
+    """Fold constants and share equal values. All of torch's rules would take a minute on deep networks."""
     from onnx_ir import passes
     from onnx_ir.passes import common
     from onnxscript import optimizer
@@ -108,17 +106,17 @@ def _simplify(model: Any) -> None:
 
 
 def _refuse_numbers_of_32_bits(model: Any) -> None:
-    """ONNX keeps numbers of some operators as float32, and few runtimes have those in float64."""
+    """Refuse operators whose numbers ONNX stores as float32, or that few runtimes have in float64."""
     for node in model.graph.node:
         factors_are_one = node.op_type == "Gemm"
         has_numbers = any(attribute.type == 1 for attribute in node.attribute)  # FLOAT
         if node.op_type in ("Erf", "Gelu") or (has_numbers and not factors_are_one):
-            raise InputError(f"export: {node.op_type} has no exact float64 form in ONNX; --float32 has one")
+            raise InputError(f"export: {node.op_type} has no exact float64 form in ONNX; use --float32")
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """torch's exporter prints and warns of its own internals."""
+    """Silence torch's exporter, which prints and warns of its own internals."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
@@ -137,4 +135,4 @@ def _require_onnx() -> None:
         for name in ("onnx", "onnxscript"):
             importlib.import_module(name)
     except ImportError as error:
-        raise InputError(f"export: {error.name} is missing; pip install 'lipcert[onnx]' brings it") from None
+        raise InputError(f"export: {error.name} is missing; run pip install 'lipcert[onnx]'") from None

@@ -1,7 +1,7 @@
-"""Convolutions and averages as products and sums of slices: in any precision, in every runtime.
+"""Convolutions and averages as products and sums of slices, in any precision and every runtime.
 
-ONNX runtimes have convolutions for float32 only, and may compute them by Winograd's or Fourier's
-transformation, whose roundings no certificate here covers.
+ONNX runtimes have convolutions for float32 only, and may compute them by Winograd or Fourier transforms,
+whose rounding errors no certificate here covers.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lipcert.types import Shape
 
 @dataclass(frozen=True)
 class Convolution:
-    """Do what aten.convolution does in one dimension or two, for an input and kernels of known shapes.
+    """The equivalent of aten.convolution in one or two dimensions, for an input and kernels of known shapes.
 
-    `table` keeps a list of places as a tensor: traced, it is a part of the program.
+    `table` keeps a list of places as a tensor; when traced, it is part of the program.
     """
 
     shape: Shape  # of one input
@@ -36,7 +36,7 @@ class Convolution:
     table: Callable[[tuple[int, ...]], Tensor] = torch.tensor
 
     def __call__(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """(B, C, H, W) → (B, C', H', W')."""
+        """Convolve (B, C, H, W) → (B, C', H', W')."""
         if len(self.shape) == 2:
             return self._along_a_row()(x.unsqueeze(2), weight.unsqueeze(2), bias).squeeze(2)
         if self.transposed:
@@ -56,7 +56,7 @@ class Convolution:
         )
 
     def _patches(self, x: Tensor, weight: Tensor, bias: Tensor | None, around: tuple[int, ...]) -> Tensor:
-        """One product of matrices a group, of columns that one look-up makes."""
+        """Multiply matrices, once per group, with columns from one look-up."""
         outputs, _, *kernel = self.kernels
         height = self.shape[1] + around[2] + around[3]
         width = self.shape[2] + around[0] + around[1]
@@ -66,7 +66,7 @@ class Convolution:
         ]
         places = self.table(_places(kernel, self.stride, self.dilation, size, width))
         x = F.pad(x, list(around)) if any(around) else x
-        # Slices, and putting them together, take a runtime several times as long.
+        # Slicing and concatenating takes a runtime several times as long.
         columns = torch.index_select(x.flatten(2), 2, places)  # (B, C, k·k·H'·W')
         columns = columns.reshape(
             -1, self.groups, self.shape[0] // self.groups * math.prod(kernel), math.prod(size)
@@ -76,7 +76,7 @@ class Convolution:
         return y if bias is None else y + bias.reshape(-1, 1, 1)
 
     def _untransposed(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """A convolution of stride 1: zeros between the pixels, kernels turned around."""
+        """Convolve with stride 1, zeros between the pixels and flipped kernels."""
         channels, height, width = self.shape
         inputs, outputs, *kernel = self.kernels
         down, right = self.stride
@@ -101,7 +101,7 @@ class Convolution:
 def _places(
     kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], size: Sequence[int], width: int
 ) -> tuple[int, ...]:
-    """Where each entry of the kernel finds its pixel for each output: k·k·H'·W' places in an image."""
+    """Return the pixel of each kernel entry for each output: k·k·H'·W' places in an image."""
     down, right = (
         [[d * i + s * j for j in range(n)] for i in range(k)]
         for k, s, d, n in zip(kernel, stride, dilation, size, strict=True)
@@ -110,7 +110,7 @@ def _places(
 
 
 def with_patches(module: fx.GraphModule) -> None:
-    """Replace every convolution of a program; those of the same geometry share their places."""
+    """Replace every convolution of a program; equal geometries share their places."""
     tables: dict[tuple[int, ...], str] = {}
     tracer = fx.proxy.GraphAppendingTracer(module.graph)
 
@@ -137,7 +137,7 @@ def with_patches(module: fx.GraphModule) -> None:
 
 
 def _every(x: Tensor, dim: int, start: int, step: int, count: int) -> Tensor:
-    """`count` places from `start`, every step-th."""
+    """Return `count` places from `start`, every step-th."""
     return torch.ops.aten.slice.Tensor(x, dim, start, start + step * (count - 1) + 1, step)  # type: ignore[no-any-return]
 
 
@@ -150,7 +150,7 @@ def average_pool(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Do what aten.avg_pool2d does."""
+    """Pool like aten.avg_pool2d."""
     counts: list[list[int]] = []
     for axis in (0, 1):
         k, p = kernel[axis % len(kernel)], padding[axis % len(padding)]
@@ -171,11 +171,11 @@ def average_pool(
 
 
 def _windows(length: int, kernel: int, stride: int, padding: int, ceil_mode: bool) -> int:
-    """How many there are along an axis; none starts in the padding behind."""
+    """Return the number of windows along an axis; none starts in the padding behind."""
     room = length + 2 * padding - kernel
     count = (-(-room // stride) if ceil_mode else room // stride) + 1
     return count - 1 if ceil_mode and (count - 1) * stride >= length + padding else count
 
 
-# For torch.export.
+# Used by torch.export.
 DECOMPOSITIONS = {torch.ops.aten.avg_pool2d.default: average_pool}

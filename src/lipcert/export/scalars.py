@@ -1,6 +1,6 @@
-"""Numbers of a float64 program as float64 tensors: torch's exporter to ONNX rounds scalars to float32.
+"""Keep numbers of a float64 program as float64 tensors: torch's exporter to ONNX rounds scalars to float32.
 
-A rounded scalar makes another network, and a radius that is not about it: what cannot be kept is refused.
+A rounded scalar makes another network, whose radius would be wrong: numbers that cannot be kept are refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lipcert.errors import InputError
 
 aten = torch.ops.aten
 
-# Operators that take tensors in the places of scalars, some under another name.
+# Operators that take tensors in place of scalars, some under another name.
 _WITH_TENSORS: dict[Any, Any] = {
     **{op: op for op in (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor)},
     aten.clamp.default: aten.clamp.Tensor,
@@ -26,7 +26,7 @@ _WITH_TENSORS: dict[Any, Any] = {
 
 
 def arithmetic() -> dict[Any, Callable[..., Any]]:
-    """Operators whose numbers ONNX has as float32 attributes, as sums and products."""
+    """Return sums and products for operators whose numbers ONNX stores as float32 attributes."""
     known = torch._decomp.get_decompositions([aten.hardtanh.default, aten.leaky_relu.default])
     return {**known, aten._native_batch_norm_legit_no_training.default: _batch_norm}
 
@@ -40,7 +40,7 @@ def _batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Apply batch norm in evaluation mode; the two statistics that training would want are empty."""
+    """Apply batch norm in evaluation mode; the two statistics for training are empty."""
     shape = (-1, *[1] * (x.dim() - 2))
     scale = 1 / (var + eps).sqrt()
     scale = scale if weight is None else scale * weight
@@ -49,7 +49,7 @@ def _batch_norm(
 
 
 def with_exact_scalars(module: fx.GraphModule) -> None:
-    """Put a tensor in the place of every scalar that float32 does not hold."""
+    """Replace every scalar that float32 rounds by a tensor."""
     constants: dict[float, fx.Node] = {}
     for node in list(module.graph.nodes):
         if node.op == "call_function" and _inexact(node):
@@ -59,7 +59,7 @@ def with_exact_scalars(module: fx.GraphModule) -> None:
 
 
 def register_tables(module: fx.GraphModule) -> None:
-    """Tensors that were made while tracing are bare attributes, which cannot be traced again."""
+    """Register tensors made during tracing: as bare attributes they cannot be traced again."""
     known = dict(module.named_buffers()).keys() | dict(module.named_parameters()).keys()
     for name in {str(node.target) for node in module.graph.nodes if node.op == "get_attr"} - known:
         table = getattr(module, name)
@@ -73,7 +73,7 @@ def _inexact(node: fx.Node) -> bool:
 
 
 def _is_lost(value: Any) -> bool:
-    """Whether it is a float that float32 rounds."""
+    """Return whether the value is a float that float32 rounds."""
     with np.errstate(over="ignore"):
         return isinstance(value, float) and float(np.float32(value)) != value and value == value
 
@@ -95,7 +95,7 @@ def _replace(module: fx.GraphModule, node: fx.Node, constants: dict[float, fx.No
 
 
 def _constant(module: fx.GraphModule, value: Any, constants: dict[float, fx.Node]) -> fx.Node:
-    """A buffer of that value, made once."""
+    """Return a buffer of that value, made once."""
     if value not in constants:
         name = f"scalar{len(constants)}"
         module.register_buffer(name, torch.tensor(value, dtype=torch.float64))

@@ -1,4 +1,4 @@
-"""Losses, one paper per file: a pure function, and a thin class over it."""
+"""Provide losses, one paper per file: a pure function, and a thin class over it."""
 
 from lipcert.losses.annealing import EMMAAnnealing, LogitAnnealing, logit_annealing
 from lipcert.losses.aol import AOL, offset_cross_entropy

@@ -1,4 +1,4 @@
-"""Logit annealing: an offset cross-entropy that loses interest in samples it is sure of.
+"""Logit annealing: an offset cross-entropy that gives less weight to samples it is sure of.
 
 Lai, Luo, Hsu. Enhancing Certified Robustness via Block Reflector Orthogonal Layers and Logit Annealing Loss.
 ICML 2025.
@@ -20,7 +20,9 @@ from lipcert.types import PairLip
 def logit_annealing(
     logits: Tensor, labels: Tensor, offset: Number, temperature: Number, power: Number
 ) -> Tensor:
-    r"""$$ -T (1-q)^\beta \log q, \qquad q = \operatorname{softmax}\big((f - \xi\,e_y)/T\big)_y $$
+    r"""Return the annealed cross-entropy per sample: (B,).
+
+    $$ -T (1-q)^\beta \log q, \qquad q = \operatorname{softmax}\big((f - \xi\,e_y)/T\big)_y $$
 
     Example:
         >>> f, y = torch.tensor([[0.0, 0.0]]), torch.tensor([0])
@@ -38,7 +40,7 @@ def logit_annealing(
 @LOSSES.register("logit-annealing")
 @dataclass(frozen=True)
 class LogitAnnealing(Loss):
-    """`logit_annealing`; it relies on layers whose constant is 1."""
+    """The loss of `logit_annealing`, for layers whose constant is 1."""
 
     offset: Number = 2.0
     temperature: Number = 0.75
@@ -52,18 +54,18 @@ class LogitAnnealing(Loss):
         check_number("power", self.power, above=0)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         return logit_annealing(logits, labels, self.offset, self.temperature, self.power)
 
     def whole_lipschitz(self, k_f: float) -> float:
-        """K_f/T."""
+        """Return K_f/T."""
         return k_f / float(self.temperature)
 
 
 @LOSSES.register("emma-annealing", example={"eps": 0.1})
 @dataclass(frozen=True)
 class EMMAAnnealing(Loss):
-    """`logit_annealing` of `emma_logits`, as BRONet is trained; the gradient reaches the constants."""
+    """The loss `logit_annealing` of `emma_logits`, as for BRONet; the gradient reaches the constants."""
 
     eps: Number
     offset: Number = 2.0
@@ -75,10 +77,10 @@ class EMMAAnnealing(Loss):
         LogitAnnealing(self.offset, self.temperature, self.power)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         raised = emma_logits(logits, labels, lip, self.eps)
         return logit_annealing(raised, labels, self.offset, self.temperature, self.power)
 
     def whole_lipschitz(self, k_f: float) -> float:
-        """K_f/T."""
+        """Return K_f/T."""
         return k_f / float(self.temperature)

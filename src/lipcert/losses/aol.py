@@ -16,7 +16,9 @@ from lipcert.types import PairLip
 
 
 def offset_cross_entropy(logits: Tensor, labels: Tensor, offset: Number, temperature: Number) -> Tensor:
-    r"""$$ T \cdot CE\big((f - u\,e_y)/T,\ y\big) $$
+    r"""Return the cross-entropy with an offset u and a temperature T per sample: (B,).
+
+    $$ T \cdot CE\big((f - u\,e_y)/T,\ y\big) $$
 
     Example:
         >>> offset_cross_entropy(torch.tensor([[1.0, 0.0]]), torch.tensor([0]), offset=1.0, temperature=0.25)
@@ -29,7 +31,7 @@ def offset_cross_entropy(logits: Tensor, labels: Tensor, offset: Number, tempera
 @LOSSES.register("aol")
 @dataclass(frozen=True)
 class AOL(Loss):
-    """`offset_cross_entropy`; u = √2 asks for a radius of 1 of layers whose constant is 1."""
+    """The loss of `offset_cross_entropy`; for layers whose constant is 1, u = √2 aims at a radius of 1."""
 
     offset: Number = 2**0.5
     temperature: Number = 0.25
@@ -41,9 +43,9 @@ class AOL(Loss):
         check_number("temperature", self.temperature, above=0)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         return offset_cross_entropy(logits, labels, self.offset, self.temperature)
 
     def whole_lipschitz(self, k_f: float) -> float:
-        """K_f/T."""
+        """Return K_f/T."""
         return k_f / float(self.temperature)

@@ -20,7 +20,7 @@ Number = float | Tensor
 
 @dataclass(frozen=True)
 class Loss(ABC):
-    """loss(logits, labels, lip) → (B,); the objective is its mean plus `penalty(lip)`.
+    """The contract loss(logits, labels, lip) → (B,); the objective is its mean plus `penalty(lip)`.
 
     A loss sees logits, labels and constants, never a model. Hyper-parameters are floats or tensors;
     floats are checked on construction, tensors (which vmap may batch) are trusted.
@@ -30,20 +30,20 @@ class Loss(ABC):
     shift_invariant: ClassVar[bool] = True  # whether only differences of logits count
 
     def __call__(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """Check the arguments, then the value of every sample: (B,)."""
+        """Check the arguments, then return one value per sample: (B,)."""
         check(logits, labels, lip)
         return self.values(logits, labels, lip)
 
     @abstractmethod
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """The loss of every sample: (B,)."""
+        """Return one value per sample: (B,)."""
 
     def penalty(self, lip: PairLip) -> Tensor:
-        """Return what the constants themselves cost: a scalar."""
+        """Return the penalty on the constants themselves: a scalar."""
         return lip.features.new_zeros(())
 
     def whole_lipschitz(self, k_f: float) -> float:
-        """K_hf: the constant of the classifier with the loss's own scaling of the logits."""
+        """Return K_hf, the constant of the classifier with the loss's own scaling of the logits."""
         return k_f
 
 
@@ -51,7 +51,7 @@ LOSSES: Registry[Loss] = Registry("loss", package="lipcert.losses")
 
 
 def check(logits: Tensor, labels: Tensor, lip: PairLip) -> None:
-    """Shapes, types, and (where it costs no device synchronisation) the range of the labels."""
+    """Check shapes, types, and (where no device synchronisation is needed) the range of the labels."""
     if logits.ndim != 2 or logits.shape[1] < 2:
         raise InputError(f"logits: expected shape (B, N) with N >= 2, got {tuple(logits.shape)}")
     if labels.shape != logits.shape[:1]:
@@ -62,11 +62,11 @@ def check(logits: Tensor, labels: Tensor, lip: PairLip) -> None:
         raise InputError(f"labels: expected int64 class numbers, got {labels.dtype}")
     if lip.head.ndim != 2 or lip.head.shape[0] != logits.shape[1]:
         raise InputError(
-            f"lip: expected {logits.shape[1]} head rows, one a class, got shape {tuple(lip.head.shape)}"
+            f"lip: expected {logits.shape[1]} head rows, one per class, got shape {tuple(lip.head.shape)}"
         )
     if tuple(lip.features.shape) not in ((), tuple(logits.shape[:1])):
         raise InputError(
-            f"lip: expected one feature constant, or one a sample, got shape {tuple(lip.features.shape)}"
+            f"lip: expected one feature constant, or one per sample, got shape {tuple(lip.features.shape)}"
         )
     if labels.device.type == "cpu" and not is_transformed(labels) and labels.numel():
         low, high = (int(v) for v in labels.aminmax())
@@ -77,7 +77,7 @@ def check(logits: Tensor, labels: Tensor, lip: PairLip) -> None:
 def check_number(
     name: str, value: Number, *, above: float, below: float = float("inf"), or_equal: bool = False
 ) -> None:
-    """A float strictly between two limits, or at the lower one; tensors are trusted."""
+    """Raise unless a float lies strictly between two limits, or at the lower one; tensors are trusted."""
     if isinstance(value, Tensor) or (or_equal and value == above):
         return
     if not isinstance(value, float | int) or not above < value < below:
@@ -87,11 +87,11 @@ def check_number(
 
 
 def finite(logits: Tensor) -> Tensor:
-    """Clamp to where softmax and its gradient are finite: differences must not overflow."""
+    """Clamp logits to where softmax and its gradient are finite: differences must not overflow."""
     limit = torch.finfo(logits.dtype).max / 8
     return logits.clamp(-limit, limit)
 
 
 def off_label(logits: Tensor, labels: Tensor) -> Tensor:
-    """True for the rivals of the label: (B, N), by index and never by value."""
+    """Return a mask of the rivals of the label, by index and never by value: (B, N)."""
     return torch.arange(logits.shape[1], device=labels.device) != labels[:, None]

@@ -27,7 +27,7 @@ Normaliser = Literal["pair", "logit"]
 
 
 def calibrated_scale(eps: Number, slack: Number) -> Number:
-    r"""The scale at which the logistic falls from 1 − p to p across the margin (Eq. 5).
+    r"""Return the scale at which the logistic falls from 1 − p to p across the margin (Eq. 5).
 
     $$ \sigma_\varepsilon(p) = \frac{2\varepsilon}{h^{-1}(1-p) - h^{-1}(p)}
        = \frac{\varepsilon}{\log\frac{1-p}{p}} $$
@@ -40,7 +40,7 @@ def calibrated_scale(eps: Number, slack: Number) -> Number:
 
 
 def _log_odds(p: Number) -> Number:
-    """log((1 − p)/p), accurate for p from 1e-300 up to ½."""
+    """Return log((1 − p)/p), accurate for p from 1e-300 up to ½."""
     # Near ½ the two logarithms cancel, so the quotient goes into log1p as its distance from 1.
     if not isinstance(p, Tensor):
         return math.log1p(-p) - math.log(p) if p <= 0.25 else math.log1p((1 - 2 * p) / p)
@@ -59,7 +59,7 @@ def calibrated_logits(
     beta: Number = 1.0,
     normaliser: Normaliser = "pair",
 ) -> Tensor:
-    r"""Logits in units of input distance over σ, the margin held against the label: (B, N).
+    r"""Return logits in units of input distance over σ, with the margin subtracted from the label: (B, N).
 
     $$ z_y = -\frac{\delta}{\sigma}, \qquad
        z_i = \frac{\delta}{\sigma} + \frac{f_i - f_y}{\sigma \beta K_{iy}} $$
@@ -85,27 +85,27 @@ def calibrated_logits(
 
 
 def _margin(away: Number, sides: Sides) -> Number:
-    """By how much z_i is held above z_y."""
+    """Return by how much z_i is raised above z_y."""
     return 2 * away if sides == "two" else away
 
 
 def logits_against_label(
     logits: Tensor, labels: Tensor, lip: PairLip, *, width: Number, margin: Number, normaliser: Normaliser
 ) -> Tensor:
-    """The calibrated logits less that of the label: a common shift is nothing to a softmax."""
+    """Return the calibrated logits minus the label's, because softmax ignores a common shift."""
     rival = off_label(logits, labels)  # (B, N)
     if normaliser == "pair":
         distance = _quotient(logits - logits.gather(1, labels[:, None]), lip.rows(labels), width)
     else:
         distance = _quotient(logits, lip.singles(), width)
         distance = distance - distance.gather(1, labels[:, None])
-    # The label's own quotient is 0/0, and its gradient that over 0: left out by index.
+    # The label's own quotient is 0/0, and so is its gradient: it is left out by index.
     return torch.where(rival, distance + margin, 0.0)
 
 
 def _quotient(difference: Tensor, constants: Tensor, width: Number) -> Tensor:
-    """difference/(constants·width), finite with its gradients also where two head rows agree and K is 0."""
-    # The derivative is the quotient over K once more: it stays below the largest float to the power ⅞.
+    """Return difference/(constants·width), finite with its gradients even where two head rows agree."""
+    # The derivative is the quotient divided by K again: it stays below the largest float to the power ⅞.
     info = torch.finfo(constants.dtype)
     most = info.max**0.375
     return difference.clamp(-most, most) / (constants.clamp(info.tiny**0.25, info.max**0.75) * width)
@@ -114,13 +114,13 @@ def _quotient(difference: Tensor, constants: Tensor, width: Number) -> Tensor:
 @LOSSES.register("cll", example={"eps": 0.1, "slack": 0.05, "lam": 1e-3})
 @dataclass(frozen=True)
 class CLL(Loss):
-    r"""Calibrated Lipschitz-margin loss; with a one-logit model and one side, its binary form.
+    r"""The calibrated Lipschitz-margin loss; with a one-logit model and one side, its binary form.
 
     $$ \mathrm{CE}(z, y) + \lambda K_f^2 $$
 
-    lam weighs the penalty λK_f². offset is the margin δ held against the label, ε unless set. beta scales
-    K alone (a schedule softens the start). detach_constant keeps the cross-entropy from shrinking K; the
-    penalty alone then steers it.
+    lam weighs the penalty λK_f². offset is the margin δ subtracted from the label, ε by default. beta scales
+    K alone (a schedule softens the start). detach_constant keeps the cross-entropy from shrinking K; then
+    only the penalty controls K.
     """
 
     eps: Number
@@ -155,21 +155,21 @@ class CLL(Loss):
 
     @property
     def scale(self) -> Number:
-        """σ."""
+        """Return σ."""
         return calibrated_scale(self.eps, self.slack)
 
     @cached_property
     def width(self) -> Number:
-        """σβ: the width of the logistic."""
+        """Return σβ, the width of the logistic."""
         return self.scale * self.beta
 
     @cached_property
     def margin(self) -> Number:
-        """Return how much the label is held back, in units of σ."""
+        """Return the margin that is subtracted from the label, in units of σ."""
         return _margin((self.eps if self.offset is None else self.offset) / self.scale, self.sides)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         if self.detach_constant:
             lip = lip.detach()
         z = logits_against_label(
@@ -178,9 +178,9 @@ class CLL(Loss):
         return cross_entropy(z, labels)
 
     def penalty(self, lip: PairLip) -> Tensor:
-        """λK_f², of the constants without beta."""
+        """Return λK_f², for the constants without beta."""
         return self.lam * lip.max() ** 2
 
     def whole_lipschitz(self, k_f: float) -> float:
-        """1/σ, whatever K_f is: the normalisation divides it out."""
+        """Return 1/σ for any K_f, because the normalisation divides it out."""
         return 1 / float(self.scale)

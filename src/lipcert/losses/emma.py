@@ -1,4 +1,4 @@
-"""EMMA: every rival raised by what it gains within eps, but no further than to the label's own logit.
+"""EMMA raises every rival by its possible gain within eps, but no higher than the label's own logit.
 
 Hu, Zou, Wang, Leino, Fredrikson. Unlocking Deterministic Robustness Certification on ImageNet. NeurIPS 2023.
 """
@@ -18,7 +18,7 @@ _LEAST = 0.01
 
 
 def emma_logits(logits: Tensor, labels: Tensor, lip: PairLip, eps: Number) -> Tensor:
-    r"""Rivals raised by as much of eps as they need to win, at most all of it: (B, N).
+    r"""Raise rivals by as much of eps as they need to win, at most all of it: (B, N).
 
     $$ f_j + \rho_j\,\varepsilon K_{jy}, \qquad
        \rho_j = \operatorname{clip}\Big(\frac{f_y - f_j}{\varepsilon K_{jy}},\ 0.01,\ 1\Big) $$
@@ -52,5 +52,5 @@ class EMMA(Loss):
         check_number("eps", self.eps, above=0)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         return cross_entropy(emma_logits(logits, labels, lip, self.eps), labels)

@@ -47,9 +47,9 @@ class GloRo(Loss):
         check_number("temperature", self.temperature, above=0)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         return cross_entropy(self.temperature * gloro_logits(logits, lip, self.eps), labels)
 
     def whole_lipschitz(self, k_f: float) -> float:
-        """K_f, times the temperature."""
+        """Return K_f times the temperature."""
         return k_f * float(self.temperature)

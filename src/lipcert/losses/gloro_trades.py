@@ -1,4 +1,4 @@
-"""GloRo with TRADES: cross-entropy, and how likely the extra class is as a regulariser of its own weight.
+"""GloRo with TRADES: cross-entropy, with the likelihood of the extra class as a weighted regulariser.
 
 Leino, Wang, Fredrikson. Globally-Robust Neural Networks. ICML 2021; after Zhang et al., Theoretically
 Principled Trade-off between Robustness and Accuracy, ICML 2019.
@@ -21,7 +21,7 @@ from lipcert.types import PairLip
 @LOSSES.register("gloro-trades", example={"eps": 0.1, "mu": 2.0})
 @dataclass(frozen=True)
 class GloRoTrades(Loss):
-    r"""Cross-entropy plus μ times what the bottom logit would add to it.
+    r"""Cross-entropy plus μ times the loss that the bottom logit adds.
 
     $$ \mathrm{CE}(f, y) + \mu R, \qquad R = \mathrm{softplus}(f_\bot - \log\textstyle\sum_i e^{f_i}) $$
 
@@ -37,7 +37,7 @@ class GloRoTrades(Loss):
         check_number("mu", self.mu, above=0)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         bottom = gloro_logits(logits, lip, self.eps)[:, -1]
         # softplus(x), which torch itself rounds differently at the end of a vector.
         regulariser = -F.logsigmoid(logits.logsumexp(dim=1) - bottom)

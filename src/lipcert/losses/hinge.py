@@ -15,7 +15,9 @@ from lipcert.types import PairLip
 
 
 def multi_margin(logits: Tensor, labels: Tensor, margin: Number) -> Tensor:
-    r"""$$ \frac1N \sum_{i \ne y} \max(0, m - f_y + f_i) $$
+    r"""Return the multiclass hinge loss per sample: (B,).
+
+    $$ \frac1N \sum_{i \ne y} \max(0, m - f_y + f_i) $$
 
     Example:
         >>> multi_margin(torch.tensor([[3.0, 1.0, 2.9]]), torch.tensor([0]), margin=0.7)
@@ -29,7 +31,7 @@ def multi_margin(logits: Tensor, labels: Tensor, margin: Number) -> Tensor:
 @LOSSES.register("multi-margin")
 @dataclass(frozen=True)
 class MultiMargin(Loss):
-    """`multi_margin`; it relies on layers whose constant is 1."""
+    """The loss of `multi_margin`, for layers whose constant is 1."""
 
     margin: Number = 0.7
 
@@ -39,5 +41,5 @@ class MultiMargin(Loss):
         check_number("margin", self.margin, above=0)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         return multi_margin(logits, labels, self.margin)

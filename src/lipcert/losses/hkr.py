@@ -16,7 +16,9 @@ from lipcert.types import PairLip
 
 
 def hinge_against_rest(logits: Tensor, labels: Tensor, margin: Number) -> Tensor:
-    r"""$$ \frac1N \sum_c w_c \max\big(0, \tfrac m2 - s_c f_c\big) $$
+    r"""Return the hinge of every class against the rest, per sample: (B,).
+
+    $$ \frac1N \sum_c w_c \max\big(0, \tfrac m2 - s_c f_c\big) $$
 
     s is 1 for the label and −1 for the rest, w is N − 1 for the label and 1 for the rest.
 
@@ -30,11 +32,14 @@ def hinge_against_rest(logits: Tensor, labels: Tensor, margin: Number) -> Tensor
 
 
 def transport(logits: Tensor, labels: Tensor) -> Tensor:
-    r"""$$ \frac1N \sum_c \omega_c f_c, \qquad
+    r"""Return the transport term per sample: (B,).
+
+    $$ \frac1N \sum_c \omega_c f_c, \qquad
        \omega_c = \begin{cases} B/B_c & c = y\\ -B/(B - B_c) & c \ne y \end{cases} $$
 
-    B_c of the B samples have the label c. The mean over the batch is that over the classes of how much higher
-    a class's logit is on its own samples than on the others; what none or all have stands alone.
+    B_c of the B samples have the label c. The mean over the batch is the mean over the classes of how much
+    higher a class's logit is on its own samples than on the others. A class that no or every sample has
+    counts alone.
 
     Example:
         >>> transport(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([0, 1]))
@@ -51,7 +56,7 @@ def transport(logits: Tensor, labels: Tensor) -> Tensor:
 @LOSSES.register("hkr", example={"alpha": 0.5})
 @dataclass(frozen=True)
 class HKR(Loss):
-    """α times the hinge less 1 − α times the transport; it relies on layers whose constant is 1.
+    """The loss α · hinge − (1 − α) · transport, for layers whose constant is 1.
 
     The transport counts the classes of a batch: the value of a sample depends on the labels beside it.
     """
@@ -60,7 +65,7 @@ class HKR(Loss):
     margin: Number = 1.0
 
     uses_constants = False
-    shift_invariant = False  # every class is judged by itself
+    shift_invariant = False  # every class is judged separately
 
     def __post_init__(self) -> None:
         check_number("alpha", self.alpha, above=0, below=1)

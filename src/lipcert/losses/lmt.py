@@ -1,7 +1,7 @@
-"""LMT: Lipschitz-margin training, every rival raised by what it can gain within eps.
+"""LMT: Lipschitz-margin training raises every rival by its possible gain within eps.
 
-Tsuzuku, Sato, Sugiyama. Lipschitz-Margin Training. NeurIPS 2018. In its pairwise form; the original raises
-all rivals by √2 eps times the bound of the features and the norm of the head, which is looser.
+Tsuzuku, Sato, Sugiyama. Lipschitz-Margin Training. NeurIPS 2018. This is its pairwise form; the original
+raises all rivals by √2 eps times the bound of the features and the norm of the head, which is looser.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from lipcert.types import PairLip
 
 
 def lmt_logits(logits: Tensor, labels: Tensor, lip: PairLip, eps: Number) -> Tensor:
-    r"""$$ f_i + \varepsilon K_{iy} $$
+    r"""Raise every rival by its possible gain within eps: (B, N).
+
+    $$ f_i + \varepsilon K_{iy} $$
 
     Example:
         >>> import torch
@@ -30,7 +32,7 @@ def lmt_logits(logits: Tensor, labels: Tensor, lip: PairLip, eps: Number) -> Ten
 @LOSSES.register("lmt", example={"eps": 0.1})
 @dataclass(frozen=True)
 class LMT(Loss):
-    r"""Cross-entropy on `lmt_logits`; not calibrated. The gradient reaches the constants.
+    r"""Cross-entropy on `lmt_logits`, which is not calibrated. The gradient reaches the constants.
 
     $$ \mathrm{CE}(f + \varepsilon K_{\cdot y},\ y) $$
     """
@@ -41,5 +43,5 @@ class LMT(Loss):
         check_number("eps", self.eps, above=0)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         return cross_entropy(lmt_logits(logits, labels, lip, self.eps), labels)

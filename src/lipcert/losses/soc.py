@@ -16,7 +16,7 @@ from lipcert.types import PairLip
 
 
 def label_radius(logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-    r"""How far the label's region reaches, negative outside it: (B,).
+    r"""Return how far the label's region reaches, negative outside it: (B,).
 
     $$ \min_{i \ne y} \frac{f_y - f_i}{K_{iy}} $$
 
@@ -26,10 +26,10 @@ def label_radius(logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         tensor([1.])
     """
     number, rivals = torch.finfo(logits.dtype), off_label(logits, labels)
-    logits = logits.clamp(-(number.max**0.25), number.max**0.25)  # or quotient and gradient overflow
+    logits = logits.clamp(-(number.max**0.25), number.max**0.25)  # otherwise quotient and gradient overflow
     margin = logits.gather(1, labels[:, None]) - logits  # (B, N)
     constants = lip.rows(labels).clamp_min(number.eps)
-    # The label's own quotient 0/0 must not meet the gradient.
+    # The label's own quotient 0/0 must not reach the gradient.
     quotient = margin / torch.where(rivals, constants, 1.0)
     return torch.where(rivals, quotient, torch.inf).amin(dim=1)
 
@@ -37,7 +37,7 @@ def label_radius(logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
 @LOSSES.register("certificate-regularisation", example={"gamma": 0.1})
 @dataclass(frozen=True)
 class CertificateRegularisation(Loss):
-    r"""Cross-entropy less γ times the radius of what is right; the gradient reaches the constants.
+    r"""Cross-entropy minus γ times the radius of correct samples; the gradient reaches the constants.
 
     $$ \mathrm{CE}(f, y) - \gamma \max\Big(0,\ \min_{i \ne y} \frac{f_y - f_i}{K_{iy}}\Big) $$
     """
@@ -48,6 +48,6 @@ class CertificateRegularisation(Loss):
         check_number("gamma", self.gamma, above=0, or_equal=True)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         reward = label_radius(logits, labels, lip).clamp_min(0.0)
         return cross_entropy(logits, labels) - self.gamma * reward

@@ -1,4 +1,4 @@
-"""Cross-entropy: no margin, no constants; the baseline everything is compared with."""
+"""Cross-entropy, the baseline without margin and constants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from lipcert.types import PairLip
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    r"""$$ -\log \operatorname{softmax}(f)_y $$
+    r"""Return the cross-entropy per sample: (B,).
+
+    $$ -\log \operatorname{softmax}(f)_y $$
 
     Example:
         >>> import torch
@@ -25,10 +27,10 @@ def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 @LOSSES.register("cross-entropy")
 @dataclass(frozen=True)
 class CrossEntropy(Loss):
-    """Plain cross-entropy; it ignores the constants."""
+    """Plain cross-entropy, which ignores the constants."""
 
     uses_constants = False
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         return cross_entropy(logits, labels)

@@ -1,4 +1,4 @@
-"""Architectures, one family per file, and model files."""
+"""Provide architectures, one family per file, and model files."""
 
 from lipcert.models.base import MODELS, create
 from lipcert.models.files import ModelCard, save

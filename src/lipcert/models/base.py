@@ -1,4 +1,4 @@
-"""What every architecture shares: the registry and the initialisation."""
+"""Share the registry and the initialisation between all architectures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODELS: Registry[nn.Module] = Registry("model", package="lipcert.models")
 
 
 def initialise(model: M, gain: float = math.sqrt(2)) -> M:
-    """Normal weights of deviation gain/√fan_in (kaiming_normal) and zero biases, dense and convolutional."""
+    """Draw normal weights of deviation gain/√fan_in (kaiming_normal) and set all biases to zero."""
     if not 0 < gain < math.inf:
         raise InputError(f"gain: expected a number > 0, got {gain}")
     for module in model.modules():
@@ -30,7 +30,7 @@ def initialise(model: M, gain: float = math.sqrt(2)) -> M:
 
 
 def create(name: str, *, num_classes: int, input_shape: Shape | list[int], **arguments: Any) -> nn.Module:
-    """A registered architecture for this many classes and this input.
+    """Create a registered architecture for this many classes and this input.
 
     Example:
         >>> create("mlp", num_classes=3, input_shape=(2,), widths=[8])

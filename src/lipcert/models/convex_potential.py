@@ -1,7 +1,7 @@
 """Deep stacks of CPL and SLL layers: convolutions that keep size and channels, pooling, dense layers, a head.
 
-Meunier et al., ICML 2022; Araujo et al., ICLR 2023. Sizes S, M, L, XL as published; `width`, `convolutions`,
-`dense` and `inner` replace single numbers of them.
+Meunier et al., ICML 2022; Araujo et al., ICLR 2023. The sizes S, M, L, XL are the published ones; `width`,
+`convolutions`, `dense` and `inner` replace single numbers of a size.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from lipcert.models.base import MODELS
 from lipcert.models.heads import make_head
 from lipcert.nn import CPLConv2d, CPLLinear, PadChannels, SLLConv2d, SLLLinear
 
-# Inner channels of a convolution; the side of the pooling windows.
+# The inner channels of a convolution, and the side of the pooling windows.
 _INNER_CHANNELS, _POOL = 5, 4
 
 
 @dataclass(frozen=True)
 class Size:
-    """How many layers, how wide."""
+    """The depth and width of a network."""
 
     convolutions: int
     width: int
@@ -49,7 +49,7 @@ def cpl(
     dense: int | None = None,
     inner: int | None = None,
 ) -> nn.Sequential:
-    """Convex potential layers.
+    """Build a stack of convex potential layers.
 
     Example:
         >>> import torch
@@ -73,7 +73,7 @@ def sll(
     dense: int | None = None,
     inner: int | None = None,
 ) -> nn.Sequential:
-    """SDP-based Lipschitz layers.
+    """Build a stack of SDP-based Lipschitz layers.
 
     Example:
         >>> import torch
@@ -124,7 +124,7 @@ def _stack(
     return nn.Sequential(
         PadChannels(size.width),
         *(convolution(size.width, _INNER_CHANNELS) for _ in range(size.convolutions)),
-        nn.AvgPool2d(_POOL, divisor_override=_POOL),  # of norm 1: windows of 16 divided by √16
+        nn.AvgPool2d(_POOL, divisor_override=_POOL),  # has norm 1: windows of 16 divided by √16
         nn.Flatten(),
         *(linear(features, size.inner) for _ in range(size.dense)),
         make_head(head, features, num_classes),

@@ -1,7 +1,7 @@
-"""The soft-constrained convolutional networks of the literature: plain layers, MinMax (or ReLU) between them.
+"""Soft-constrained convolutional networks of the literature: plain layers with MinMax or ReLU between them.
 
-4C3F has four convolutions and three dense layers, the last of them the head, and so on. Their constants are
-held down by the loss alone. MinMax sorts adjacent channels (2k, 2k + 1). `width` scales all channels, `gain`
+4C3F has four convolutions and three dense layers, the last of which is the head, and so on. Only the loss
+keeps their constants small. MinMax sorts adjacent channels (2k, 2k + 1). `width` scales all channels, `gain`
 the initial weights: the constant of depth L starts in proportion to gain^L.
 """
 
@@ -20,11 +20,11 @@ from lipcert.nn import MinMax, Normalised
 # Channels, kernel, stride, padding.
 Convolution = tuple[int, int, int, int]
 
-# Means and standard deviations of the channels; a single one is for all.
+# Means and standard deviations of the channels; a single pair holds for all of them.
 Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 
 
-# ReLUs have constant parts, which local bounds make use of; MinMax keeps gradients from fading.
+# ReLUs have constant parts, which local bounds exploit; MinMax keeps gradients from vanishing.
 ACTIVATIONS: dict[str, type[nn.Module]] = {"minmax": MinMax, "relu": nn.ReLU, "relu6": nn.ReLU6}
 
 
@@ -37,7 +37,7 @@ def c4f3(
     gain: float = math.sqrt(2),
     activation: str = "minmax",
 ) -> nn.Sequential:
-    """Four convolutions, three dense layers, for CIFAR. `normalise`: means, stds.
+    """Build four convolutions and three dense layers, for CIFAR. `normalise`: means, stds.
 
     Example:
         >>> sum(p.numel() for p in c4f3().parameters())
@@ -61,7 +61,7 @@ def c6f2(
     gain: float = math.sqrt(2),
     activation: str = "minmax",
 ) -> nn.Sequential:
-    """Six convolutions, two dense layers, for CIFAR. `normalise`: means, stds.
+    """Build six convolutions and two dense layers, for CIFAR. `normalise`: means, stds.
 
     Example:
         >>> sum(p.numel() for p in c6f2().parameters())
@@ -82,7 +82,7 @@ def c8f2(
     gain: float = math.sqrt(2),
     activation: str = "minmax",
 ) -> nn.Sequential:
-    """Eight convolutions, two dense layers, for Tiny-ImageNet. `normalise`: means, stds.
+    """Build eight convolutions and two dense layers, for Tiny-ImageNet. `normalise`: means, stds.
 
     Example:
         >>> sum(p.numel() for p in c8f2().parameters())
@@ -133,5 +133,5 @@ def convolutional_network(
 
 
 def _scaled(channels: int, width: float) -> int:
-    """An even number, as MinMax sorts pairs."""
+    """Return an even number of channels, as MinMax sorts pairs."""
     return max(2, 2 * round(width * channels / 2))

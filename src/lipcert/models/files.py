@@ -1,6 +1,6 @@
-"""Models on disk: weights in safetensors, and what is needed to rebuild them in its metadata.
+"""Models on disk: weights in safetensors, and in its metadata the arguments that rebuild the model.
 
-Nothing in such a file is executed when it is read.
+Reading such a file executes nothing from it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEY = "lipcert"
 
 @dataclass(frozen=True)
 class ModelCard:
-    """Hold what a model file says of itself."""
+    """The description of a model in its file: its architecture and the arguments that rebuild it."""
 
     name: str
     num_classes: int
@@ -37,12 +37,12 @@ class ModelCard:
     classes: tuple[str, ...] = ()
 
     def build(self) -> nn.Module:
-        """The architecture, freshly initialised."""
+        """Build the architecture, freshly initialised."""
         return create(self.name, num_classes=self.num_classes, input_shape=self.input_shape, **self.arguments)
 
 
 def save(model: nn.Module, card: ModelCard, path: Path) -> None:
-    """Write weights and card, all or nothing; in 16 bits if that loses none of theirs."""
+    """Write weights and card atomically, in 16 bits if that changes no weight."""
     metadata = {_KEY: json.dumps({"format": _FORMAT, **asdict(card)})}
     tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items()}
     floats = [v for v in tensors.values() if v.is_floating_point()]
@@ -52,17 +52,17 @@ def save(model: nn.Module, card: ModelCard, path: Path) -> None:
 
 
 def round_to_16_bits(model: nn.Module) -> None:
-    """Every weight to the nearest half-precision number; what is certified afterwards is this network."""
+    """Round every weight to the nearest half-precision number, before the network is certified."""
     for tensor in model.state_dict().values():
         if tensor.is_floating_point():
             rounded = tensor.half()
             if not bool(rounded.isfinite().all()):
-                raise InputError("16 bits: a weight is too large for them")
+                raise InputError("16 bits: a weight is too large for half precision")
             tensor.copy_(rounded)
 
 
 def read_model(path: Path) -> nn.Module:
-    """The model of a file, whatever a certificate beside it says."""
+    """Load the model of a file without looking at a certificate beside it."""
     card = read_card(path)
     try:
         model = card.build()
@@ -85,7 +85,7 @@ def read_model(path: Path) -> nn.Module:
 
 
 def start_from(model: nn.Module, other: nn.Module, source: str) -> None:
-    """Give a model the weights of another one; a head for other classes stays as initialised."""
+    """Give a model the weights of another model; a head for other classes stays as initialised."""
     own, given = model.state_dict(), other.state_dict()
     head = [name for name, _ in model.named_parameters()][-1].rpartition(".")[0]
     differing = {
@@ -100,12 +100,12 @@ def start_from(model: nn.Module, other: nn.Module, source: str) -> None:
 
 
 def model_file(source: str | Path) -> Path:
-    """The weights a MODEL argument names."""
+    """Return the file of weights that a MODEL argument names."""
     path = model_place(source)
     if path.is_dir():
         path = path / "model.safetensors"
         if not path.is_file():
-            raise InputError(f"{source}: no model.safetensors in it (is the run finished?)")
+            raise InputError(f"{source}: no model.safetensors in this directory (is the run finished?)")
     if not path.is_file():
         names = ", ".join(trained_models())
         raise InputError(f"{source}: no such run directory or .safetensors file, nor one of {names}")
@@ -113,14 +113,14 @@ def model_file(source: str | Path) -> Path:
 
 
 def read_card(path: Path) -> ModelCard:
-    """The card of a model file; any other file is refused."""
+    """Read the card of a model file; any other file is refused."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
     except safetensors.SafetensorError as error:
         raise InputError(f"{path}: not a safetensors file, or cut short ({error})") from None
     if _KEY not in metadata:
-        raise InputError(f"{path}: a safetensors file, but not written by lipcert (no model card)")
+        raise InputError(f"{path}: expected a file written by lipcert, found no model card")
     try:
         content = json.loads(metadata[_KEY])
         if content.pop("format") != _FORMAT:
@@ -134,5 +134,5 @@ def read_card(path: Path) -> ModelCard:
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: its model card cannot be read ({error})") from None
-    MODELS[str(card.name)]  # an unknown architecture is named here
+    MODELS[str(card.name)]  # raises for an unknown architecture
     return card

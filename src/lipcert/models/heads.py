@@ -1,4 +1,4 @@
-"""The last layer: free, as CLL has it, or with rows of length 1, as its rivals do."""
+"""The last layer of a network: free, as in CLL, or with rows of length 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEADS = ("linear", "lln")
 
 
 def make_head(kind: str, features: int, num_classes: int) -> nn.Module:
-    """A dense layer with `num_classes` rows."""
+    """Return a dense layer with `num_classes` rows."""
     if kind not in HEADS:
         raise InputError(f"head: expected one of {', '.join(HEADS)}, got {kind!r}")
     return nn.Linear(features, num_classes) if kind == "linear" else LLNLinear(features, num_classes)

@@ -1,4 +1,4 @@
-"""LipConvNet: skew orthogonal convolutions and Householder activations, halved in size five times.
+"""LipConvNet: skew orthogonal convolutions and Householder activations in five stages that halve the image.
 
 Singla, Feizi. Skew Orthogonal Convolutions. ICML 2021. LipConv-N has N = 5b convolutions: five stages of b,
 the last of each with stride 2 and twice the channels, the very last one 1×1.
@@ -30,7 +30,7 @@ def lipconv(
     head: str = "linear",
     normalise: tuple[tuple[float, ...], float] | None = None,
 ) -> nn.Sequential:
-    """`width` channels at first; sides divisible by 32. `normalise`: means, one std.
+    """Build LipConv with `width` first channels, for sides divisible by 32. `normalise`: means, one std.
 
     Example:
         >>> round(sum(p.numel() for p in lipconv().parameters()) / 1e6, 2)

@@ -1,8 +1,8 @@
-"""LipNeXt: no convolution but shifts, between orthogonal matrices that the optimiser keeps so.
+"""LipNeXt: shifts instead of convolutions, between matrices that the optimiser keeps orthogonal.
 
 Hu et al. LipNeXt. arXiv 2601.18513, 2026; no public code. Patches of the image enter as channels by an
-isometry, `depth` blocks of ShiftMix and PartialAbs follow, the length of every channel over the image is what
-the head sees. The sizes, the patches and the share of |x| are chosen here.
+isometry, `depth` blocks of ShiftMix and PartialAbs follow, and the head sees the length of every channel over
+the image. The sizes, the patches and the share of |x| are our choice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def lipnext(
     pool: int | None = None,
     head: str = "linear",
 ) -> nn.Sequential:
-    """LipNeXt-small; `pool` is the side of the windows whose lengths are taken, the whole image if None.
+    """Build LipNeXt-small; `pool` is the side of the pooling windows, the whole image if None.
 
     Example:
         >>> sum(p.numel() for p in lipnext(width=64, depth=4).parameters())

@@ -1,11 +1,11 @@
-"""Deep networks of one kind of convolution between a stem and a neck: LiResNet, and BRONet after it.
+"""Deep networks of one kind of convolution between a stem and a neck: LiResNet and BRONet.
 
 Hu et al. Unlocking Deterministic Robustness Certification on ImageNet. NeurIPS 2023; A Recipe for Improved
 Certifiable Robustness. ICLR 2024. Lai et al. Block Reflector Orthogonal Layers. ICML 2025.
 
-Inputs less 0.5; a plain 5×5 stem of stride 2, which the loss holds down; `depth` convolutions that keep size
-and channels; a neck of 4×4 patches and a dense layer; `dense` dense layers; a head. MinMax after all but the
-patches.
+0.5 is subtracted from inputs. A plain 5×5 stem of stride 2 follows, kept small by the loss, then `depth`
+convolutions that keep size and channels, a neck of 4×4 patches and a dense layer, `dense` dense layers and a
+head. MinMax follows every layer but the patches.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def liresnet(
     head: str = "lln",
     gain: float = 1.0,
 ) -> nn.Sequential:
-    """Linear residual convolutions; `gain` scales the initial stem.
+    """Build LiResNet of linear residual convolutions; `gain` scales the initial stem.
 
     Example:
         >>> import torch
@@ -78,7 +78,7 @@ def bronet(
     gain: float = 1.0,
     rank: float = 0.5,
 ) -> nn.Sequential:
-    """Block reflector convolutions; the defaults are BRONet-L. `gain` scales the initial stem.
+    """Build BRONet of block reflector convolutions, BRONet-L by default; `gain` scales the initial stem.
 
     Example:
         >>> import torch

@@ -20,7 +20,7 @@ def mlp(
     input_shape: Sequence[int] = (2,),
     widths: Sequence[int] = (10, 20, 40, 40, 20, 10),
 ) -> nn.Sequential:
-    """Dense layers of the given widths with MinMax between them, and a linear head.
+    """Build dense layers of the given widths with MinMax between them, and a linear head.
 
     Example:
         >>> sum(p.numel() for p in mlp().parameters())  # 2-10-20-40-40-20-10-2
@@ -43,7 +43,7 @@ def soc_mlp(
     width: int = 40,
     head: str = "lln",
 ) -> nn.Sequential:
-    """`depth` dense layers with the head: orthogonal ones of equal width, MinMax between them."""
+    """Build `depth` dense layers with the head: orthogonal layers of equal width, MinMax between them."""
     if depth < 2 or width < 2 or width % 2:
         raise InputError(f"depth, width: expected >= 2 and an even number, got {depth} and {width}")
     sizes = [math.prod(input_shape), *[width] * (depth - 1)]

@@ -1,4 +1,4 @@
-"""A model of your own, named as FILE.py:NAME: the file is run, the name is a module or makes one."""
+"""Load a model of your own by FILE.py:NAME: the file is run, and NAME is a module or returns one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lipcert.errors import InputError
 
 
 def is_python(source: str) -> bool:
-    """Whether a MODEL argument names something in a Python file."""
+    """Return whether a MODEL argument names something in a Python file."""
     return ".py:" in source
 
 
 def load_python(source: str) -> nn.Module:
-    """The module, in evaluation mode. This executes the file."""
+    """Return the module in evaluation mode. This executes the file."""
     path, _, name = source.rpartition(":")
     spec = importlib.util.spec_from_file_location("lipcert_user_model", path)
     if spec is None or spec.loader is None or not Path(path).is_file():
@@ -29,5 +29,6 @@ def load_python(source: str) -> nn.Module:
     except Exception as error:  # the user's code may raise anything
         raise InputError(f"{source}: {type(error).__name__}: {str(error).partition(chr(10))[0]}") from error
     if not isinstance(model, nn.Module):
-        raise InputError(f"{source}: expected a torch module or what makes one, got {type(model).__name__}")
+        expected = "expected a torch module or a function that returns one"
+        raise InputError(f"{source}: {expected}, got {type(model).__name__}")
     return model.eval()

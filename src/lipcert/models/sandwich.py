@@ -1,7 +1,8 @@
-"""Networks of Sandwich layers (LBDN).
+"""Networks of sandwich layers (LBDN).
 
-Wang, Manchester. Direct Parameterization of Lipschitz-Bounded Deep Networks. ICML 2023. Two convolutions a
-stage, the second with stride 2; dense layers of 2048, 2048 and 1024; no activation outside the layers.
+Wang, Manchester. Direct Parameterization of Lipschitz-Bounded Deep Networks. ICML 2023. There are two
+convolutions per stage, the second with stride 2, then dense layers of 2048, 2048 and 1024. Activations are
+inside the layers.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from lipcert.models.base import MODELS
 from lipcert.models.heads import make_head
 from lipcert.nn import SandwichConv2d, SandwichLinear
 
-# The first stage's channels double from stage to stage; three stages for CIFAR, four for Tiny-ImageNet.
+# Channels double from stage to stage; there are three stages for CIFAR and four for Tiny-ImageNet.
 _CHANNELS = 64
 _DENSE = (2048, 2048, 1024)
 
@@ -32,7 +33,7 @@ def sandwich(
     width: float = 1.0,
     head: str = "lln",
 ) -> nn.Sequential:
-    """`stages` times two convolutions, three dense layers; `width` scales all channels.
+    """Build `stages` times two convolutions and three dense layers; `width` scales all channels.
 
     Example:
         >>> import torch

@@ -1,4 +1,4 @@
-"""Models that come with the package: directories like those of runs, with weights, recipe and certificate."""
+"""Pretrained models in the package: directories like those of runs, with weights, recipe and certificate."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One network for every family of layers: what differs between two of them is the layer alone.
+"""One network for every family of layers, so that two of them differ in the layer alone.
 
-The shape of 4C3F: two convolutions of 32 channels and two of 64, the second of each with stride 2, two dense
-layers of 512, a head. Layers that keep their channels get zero channels and pooling of norm 1 around them;
-families whose papers have no dense layer of their own, or take Cholesky's, have those.
+The shape is that of 4C3F: two convolutions of 32 channels and two of 64, the second of each with stride 2,
+two dense layers of 512, a head. Layers that keep their channels get zero channels and pooling of norm 1
+around them. Families whose papers have no dense layer of their own use the Cholesky layer.
 """
 
 from __future__ import annotations
@@ -51,20 +51,20 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True)
 class Family:
-    """How a family convolves (inputs, outputs, stride, size of the image) and mixes (inputs, outputs)."""
+    """A family's convolution (inputs, outputs, stride, image size) and its dense layer (inputs, outputs)."""
 
     convolution: Callable[[int, int, int, Size], list[nn.Module]]
     dense: Callable[[int, int], list[nn.Module]]
-    keeps_features: bool = False  # of a dense layer
+    keeps_features: bool = False  # whether its dense layer keeps the number of features
 
 
 def _strided(kind: Callable[..., nn.Module]) -> Callable[[int, int, int, Size], list[nn.Module]]:
-    """Layers that take a stride and change channels, MinMax after them."""
+    """Return a convolution that takes a stride and changes channels, with MinMax after it."""
     return lambda inputs, outputs, stride, _: [kind(inputs, outputs, stride=stride), MinMax()]
 
 
 def _padded(kind: type[nn.Module]) -> Callable[[int, int, int, Size], list[nn.Module]]:
-    """With the kernels of 4C3F: 3×3, and 4×4 with stride 2."""
+    """Return a convolution with the kernels of 4C3F: 3×3, and 4×4 with stride 2."""
     return lambda inputs, outputs, stride, _: [
         kind(inputs, outputs, 3 if stride == 1 else 4, stride=stride, padding=1),
         MinMax(),
@@ -76,7 +76,7 @@ def _mixed(kind: type[nn.Module]) -> Callable[[int, int], list[nn.Module]]:
 
 
 def _potential(kind: type[nn.Module]) -> Callable[[int, int, int, Size], list[nn.Module]]:
-    """Residual layers: their activation is inside, and channels and size stay."""
+    """Return a residual layer, which contains its activation and keeps channels and size."""
 
     def make(inputs: int, outputs: int, stride: int, _: Size) -> list[nn.Module]:
         pool = [nn.AvgPool2d(stride, divisor_override=stride)] if stride > 1 else []
@@ -86,7 +86,7 @@ def _potential(kind: type[nn.Module]) -> Callable[[int, int, int, Size], list[nn
 
 
 def _resized(inputs: int, outputs: int, stride: int) -> nn.Module:
-    """An isometry to the channels and the size of the next layer, or half of one."""
+    """Return an isometry, or half of one, to the channels and the size of the next layer."""
     return PadChannels(outputs) if stride == 1 else CholeskyConv2d(inputs, outputs, stride)
 
 
@@ -103,8 +103,9 @@ def _shift_mix(inputs: int, outputs: int, stride: int, size: Size) -> list[nn.Mo
 FAMILIES: dict[str, Family] = {
     "plain": Family(_padded(nn.Conv2d), _mixed(nn.Linear)),
     "aol": Family(_padded(AOLConv2d), _mixed(AOLLinear)),
-    # As many terms executed as trained: twelve would take longer to certify than the training takes. Four
-    # stretch nothing, as |Σ(iθ)^j/j!|² = 1 − θ⁶/72 + θ⁸/576; five would, by 0.4 %.
+    # Evaluation uses as many terms as training: twelve would take longer to certify than to train. With four
+    # terms the norm is at most 1, as |Σ(iθ)^j/j!|² = 1 − θ⁶/72 + θ⁸/576; with five it would exceed 1 by 0.4
+    # %.
     "soc": Family(_strided(partial(SOCConv2d, terms=(4, 4))), _mixed(CholeskyLinear)),
     "cpl": Family(_potential(CPLConv2d), lambda inputs, outputs: [CPLLinear(inputs, outputs)], True),
     "sll": Family(_potential(SLLConv2d), lambda inputs, outputs: [SLLLinear(inputs, outputs)], True),
@@ -132,9 +133,9 @@ def uniform(
     head: str = "linear",
     gain: float = 1.0,
 ) -> nn.Sequential:
-    """Layers of one family; `width` scales all channels, `gain` the initial weights of plain layers.
+    """Build layers of one family; `width` scales all channels, `gain` the initial weights of plain layers.
 
-    With `patch` squares of so many pixels enter as channels of one: a smaller image costs less.
+    With `patch`, squares of that many pixels enter as the channels of one pixel: a smaller image costs less.
 
     Example:
         >>> sum(p.numel() for p in uniform().parameters())
@@ -167,5 +168,5 @@ def uniform(
 
 
 def _scaled(channels: int, width: float) -> int:
-    """An even number, as MinMax sorts pairs."""
+    """Return an even number of channels, as MinMax sorts pairs."""
     return max(2, 2 * round(width * channels / 2))

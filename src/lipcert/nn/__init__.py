@@ -1,4 +1,4 @@
-"""Activations and layers, one parametrisation per file, each with its bound rule beside it.
+"""Provide activations and layers, one parametrisation per file, each with its bound rule beside it.
 
 Every file of this folder is imported, so that a new one registers its rules without being named here.
 """

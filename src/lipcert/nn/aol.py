@@ -1,10 +1,10 @@
-r"""AOL: almost-orthogonal layers, a weight rescaled column by column.
+r"""AOL: almost-orthogonal layers, whose weight is rescaled column by column.
 
 Prach, Lampert. Almost-Orthogonal Layers for Efficient General-Purpose Lipschitz Networks. ECCV 2022.
 
 $$ W = P D, \qquad D_{jj} = \Big(\sum_i |P^T P|_{ij}\Big)^{-1/2}, \qquad \|W\|_2 \le 1 $$
 
-A convolution has an entry of $P^T P$ for every pair of input channels and every distance of two taps. The
+A convolution has one entry of $P^T P$ for every pair of input channels and every distance of two taps. The
 bound holds for any stride, dilation and image, with zero or circular padding.
 """
 
@@ -21,7 +21,7 @@ from lipcert.nn.bases.linear import DerivedLinear, DerivedLinearRule
 
 
 def aol_dense(p: Tensor) -> Tensor:
-    """P D for a matrix (out, in).
+    """Return P D for a matrix (out, in).
 
     Example:
         >>> aol_dense(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
@@ -32,30 +32,30 @@ def aol_dense(p: Tensor) -> Tensor:
 
 
 def aol_convolution(p: Tensor) -> Tensor:
-    """P D for kernels (out, in, k₁, k₂)."""
+    """Return P D for kernels (out, in, k₁, k₂)."""
     by_input = p.transpose(0, 1)  # (in, out, k₁, k₂)
     products = F.conv2d(by_input, by_input, padding=(p.shape[2] - 1, p.shape[3] - 1))
     return p * _inverse_root(products.abs().sum((0, 2, 3)))[:, None, None]
 
 
 def _inverse_root(sums: Tensor) -> Tensor:
-    """1/√s; a column of zeros stays one."""
+    """Return 1/√s, and 0 where s is 0, so that a column of zeros stays zero."""
     return torch.where(sums > 0, torch.where(sums > 0, sums, 1.0).rsqrt(), 0.0)
 
 
 class AOLLinear(DerivedLinear):
-    """`aol_dense` of the raw weights."""
+    """A dense layer with the weights `aol_dense(raw)`."""
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W."""
+        """Return W."""
         return (aol_dense(sources[0]),)
 
 
 class AOLConv2d(DerivedConv2d):
-    """`aol_convolution` of the raw kernels; stride, padding, dilation and padding mode as in nn.Conv2d."""
+    """A convolution with the kernels `aol_convolution(raw)`; its other arguments are those of nn.Conv2d."""
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """The kernels."""
+        """Return the kernels."""
         return (aol_convolution(sources[0]),)
 
 
@@ -67,7 +67,7 @@ class AOLConv2d(DerivedConv2d):
     ],
 )
 class AOLLinearRule(Built, DerivedLinearRule):
-    """At most 1."""
+    """The constant is at most 1."""
 
 
 @rule(
@@ -80,4 +80,4 @@ class AOLLinearRule(Built, DerivedLinearRule):
     ],
 )
 class AOLConvRule(Built, DerivedConvRule):
-    """At most 1."""
+    """The constant is at most 1."""

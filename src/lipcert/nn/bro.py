@@ -6,7 +6,7 @@ ICML 2025.
 $$ W = I - 2V(V^H V + \epsilon I)^{-1}V^H, \qquad V \in \mathbb{C}^{c \times n},\ n < c $$
 
 ε is 1e-7 of the mean diagonal of VᴴV. Rows and columns beyond the layer's channels are cut off. A zero-padded
-convolution on a circle that is larger by the kernel's reach, cut out again.
+convolution is computed on a circle that is larger by the kernel's reach, and its output is cut out again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EPSILON = 1e-7
 
 
 def block_reflector(v: Tensor) -> Tensor:
-    """I − 2V(VᴴV + εI)⁻¹Vᴴ for (…, c, n), real or complex; V = 0 gives I.
+    """Return I − 2V(VᴴV + εI)⁻¹Vᴴ for (…, c, n), real or complex; V = 0 gives I.
 
     Example:
         >>> block_reflector(torch.tensor([[3.0], [0.0]]))
@@ -41,33 +41,33 @@ def block_reflector(v: Tensor) -> Tensor:
 
 
 def rank_of(channels: int, rank: float) -> int:
-    """How many dimensions are mirrored: a fraction of the channels, at least 1 and not all."""
+    """Return how many dimensions are mirrored: a fraction of the channels, at least 1 and not all."""
     if not 0 < rank < 1:
         raise InputError(f"rank: expected a fraction between 0 and 1, got {rank}")
     if channels < 2:
-        raise InputError("BRO: expected at least 2 channels, or it mirrors all there is")
+        raise InputError("BRO: expected at least 2 channels, because one channel cannot be mirrored in part")
     return max(1, min(channels - 1, round(rank * channels)))
 
 
 class BROLinear(DerivedLinear):
-    """`block_reflector` of the raw weights; `rank` is the fraction of dimensions that are mirrored."""
+    """A dense layer `block_reflector(raw)`; `rank` is the fraction of dimensions that are mirrored."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, rank: float = 0.5) -> None:
         self.rank = rank
         super().__init__(in_features, out_features, bias)
 
     def first(self) -> Tensor:
-        """Normal numbers."""
+        """Return normally distributed weights."""
         side = max(self.in_features, self.out_features)
         return nn.init.xavier_normal_(torch.empty(side, rank_of(side, self.rank)))
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W."""
+        """Return W."""
         return (block_reflector(sources[0])[: self.out_features, : self.in_features],)
 
 
 class BROConv2d(SpectralConv2d):
-    """The zero-padded convolution. A stride is taken by space-to-depth; the kernel keeps its side."""
+    """A zero-padded convolution. A stride is taken by space-to-depth; the kernel keeps its side."""
 
     halves_kernel = False
     pads = True
@@ -85,12 +85,12 @@ class BROConv2d(SpectralConv2d):
         super().__init__(in_channels, out_channels, kernel_size, stride, bias)
 
     def first(self, inputs: int, kernel: int) -> Tensor:
-        """Normal numbers."""
+        """Return normally distributed kernels."""
         side = max(self.out_channels, inputs)
         return nn.init.xavier_normal_(torch.empty(side, rank_of(side, self.rank), kernel, kernel))
 
     def symbols(self, spectrum: Tensor) -> Tensor:
-        """Reflectors, cut."""
+        """Return block reflectors, cut to the layer's channels."""
         return block_reflector(spectrum)[:, : self.out_channels, : self.inner]
 
 
@@ -103,7 +103,7 @@ class BROConv2d(SpectralConv2d):
     ],
 )
 class BROLinearRule(Built, DerivedLinearRule):
-    """1, but for rounding."""
+    """The constant is 1, up to rounding error."""
 
 
 @rule(
@@ -117,4 +117,4 @@ class BROLinearRule(Built, DerivedLinearRule):
     ],
 )
 class BROConvRule(SpectralRule):
-    """1, but for rounding."""
+    """The constant is 1, up to rounding error."""

@@ -6,8 +6,8 @@ $$ Z = U - U^H + V^H V, \qquad Q = \begin{pmatrix} (I+Z)^{-1}(I-Z) \\ -2V(I+Z)^{
    \qquad Q^H Q = I $$
 
 U and V are the upper square and the rest of a matrix with at least as many rows as columns; another one is
-transposed first and last. A convolution is circular, and the same at every frequency. The raw weights have a
-learned length α, as in the authors' code.
+transposed before and after. A convolution is circular, and the same at every frequency. The raw weights have
+a learned length α, as in the authors' code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lipcert.nn.bases.spectral import SpectralConv2d, SpectralRule
 
 
 def cayley(free: Tensor) -> Tensor:
-    r"""[A B] with AAᴴ + BBᴴ = I from free matrices [X Yᴴ] of shape (…, n, n + m), real or complex.
+    r"""Return [A B] with AAᴴ + BBᴴ = I from free matrices [X Yᴴ] of shape (…, n, n + m), real or complex.
 
     $$ Z = X - X^H + Y^H Y, \qquad A^H = (I+Z)^{-1}(I-Z), \quad B^H = -2Y(I+Z)^{-1} $$
     """
@@ -35,7 +35,7 @@ def cayley(free: Tensor) -> Tensor:
 
 
 def orthogonal(free: Tensor) -> Tensor:
-    """Q of the shape (…, out, in) of the free matrices, its shorter side orthonormal.
+    """Return Q of the shape (…, out, in) of the free matrices, with its shorter side orthonormal.
 
     Example:
         >>> q = orthogonal(torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
@@ -48,19 +48,19 @@ def orthogonal(free: Tensor) -> Tensor:
     return cayley(torch.cat([free[..., :columns, :], free[..., columns:, :].mH], dim=-1)).mH
 
 
-# Beyond it rounding loses the I of I + Z; α is about ten at first.
+# With a longer α, rounding loses the I of I + Z. At first α is about ten.
 _LONGEST = 1e3
 
 
 def scaled(raw: Tensor, alpha: Tensor) -> Tensor:
-    """α·W/‖W‖."""
+    """Return α·W/‖W‖."""
     alpha = alpha.clamp(-_LONGEST, _LONGEST)
     norm = torch.linalg.vector_norm(raw)
     return raw * torch.where(norm > 0, alpha / torch.where(norm > 0, norm, 1.0), 0.0)
 
 
 class CayleyLinear(DerivedLinear):
-    """`orthogonal` of the raw weights."""
+    """A dense layer with the weights `orthogonal(raw)`, scaled to length α first."""
 
     sources = ("raw", "alpha")
 
@@ -69,16 +69,16 @@ class CayleyLinear(DerivedLinear):
         self.alpha = nn.Parameter(torch.linalg.vector_norm(self.raw.detach()))
 
     def first(self) -> Tensor:
-        """Normal numbers: the transform of an orthogonal matrix is close to −1 times it."""
+        """Return normal numbers: the transform maps an orthogonal matrix close to its negative."""
         return nn.init.xavier_normal_(torch.empty(self.out_features, self.in_features))
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W."""
+        """Return W."""
         return (orthogonal(scaled(*sources)),)
 
 
 class CayleyConv2d(SpectralConv2d):
-    """The circular convolution. A stride is taken by space-to-depth and halves the kernel."""
+    """A circular convolution. A stride is taken by space-to-depth and halves the kernel."""
 
     sources = ("raw", "alpha")
 
@@ -94,15 +94,15 @@ class CayleyConv2d(SpectralConv2d):
         self.alpha = nn.Parameter(torch.linalg.vector_norm(self.raw.detach()))
 
     def first(self, inputs: int, kernel: int) -> Tensor:
-        """Normal numbers."""
+        """Return normally distributed kernels."""
         return nn.init.xavier_normal_(torch.empty(self.out_channels, inputs, kernel, kernel))
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W at half the frequencies: (F, out, in)."""
+        """Return W at half the frequencies: (F, out, in)."""
         return super().derive(scaled(*sources))
 
     def symbols(self, spectrum: Tensor) -> Tensor:
-        """Orthogonal ones."""
+        """Return orthogonal matrices."""
         return orthogonal(spectrum)
 
 
@@ -115,7 +115,7 @@ class CayleyConv2d(SpectralConv2d):
     ],
 )
 class CayleyLinearRule(Built, DerivedLinearRule):
-    """1, but for rounding."""
+    """The constant is 1, up to rounding error."""
 
 
 @rule(
@@ -129,4 +129,4 @@ class CayleyLinearRule(Built, DerivedLinearRule):
     ],
 )
 class CayleyConvRule(SpectralRule):
-    """1, but for rounding."""
+    """The constant is 1, up to rounding error."""

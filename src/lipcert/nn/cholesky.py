@@ -1,11 +1,11 @@
-r"""Cholesky layers: rows made orthonormal by the Cholesky factor of their products.
+r"""Cholesky layers: rows are made orthonormal by the Cholesky factor of their products.
 
 Hu, Leino, Wang, Fredrikson. A Recipe for Improved Certifiable Robustness. ICLR 2024.
 
 $$ W = L^{-1}X, \qquad L L^T = X X^T + \epsilon I, \quad \epsilon = 10^{-3} \cdot \text{mean diagonal} $$
 
-A matrix with more rows than columns is transposed first and last. The convolution takes patches that do not
-overlap, each by the same matrix.
+A matrix with more rows than columns is transposed before and after. The convolution takes patches that do
+not overlap and multiplies each by the same matrix.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EPSILON = 1e-3
 
 
 def whitened(x: Tensor) -> Tensor:
-    """L⁻¹X for a matrix (out, in); X = 0 stays so.
+    """Return L⁻¹X for a matrix (out, in); X = 0 stays 0.
 
     Example:
         >>> whitened(torch.tensor([[3.0, 0.0]]))
@@ -34,10 +34,10 @@ def whitened(x: Tensor) -> Tensor:
     """
     if x.shape[0] > x.shape[1]:
         return whitened(x.T).T
-    # W ignores the length of X: that of squares shall neither overflow nor vanish.
+    # W does not depend on the length of X. Scaling keeps the squares from overflow and underflow.
     peak = x.detach().abs().amax()
     x = x / torch.where(peak > 0, peak, 1.0)
-    # A function of autograd also refuses where a transform is active that leaves the weights alone.
+    # A custom autograd function also fails under an active transform that does not touch the weights.
     if is_transformed(x) or torch._C._are_functorch_transforms_active():
         return _factored(x)[0]
     found: Tensor = _Whiten.apply(x)[0]  # type: ignore[no-untyped-call]
@@ -45,24 +45,24 @@ def whitened(x: Tensor) -> Tensor:
 
 
 def _factored(x: Tensor) -> tuple[Tensor, Tensor]:
-    """W and L."""
+    """Return W and L."""
     gram = x @ x.T
     diagonal = gram.diagonal().mean()
     ridge = torch.where(diagonal > 0, _EPSILON * diagonal, 1.0)
     positive = gram + ridge * torch.eye(len(x), dtype=x.dtype, device=x.device)
     factor, failed = torch.linalg.cholesky_ex(positive)
-    # As of other layers, what is made of weights that are not finite is not finite: training says so.
+    # Weights that are not finite give a result that is not finite, as in other layers: training reports them.
     factor = torch.where(failed == 0, factor, torch.nan)
     return torch.linalg.solve_triangular(factor, x, upper=False), factor
 
 
 class _Whiten(torch.autograd.Function):
-    r"""`_factored` with one solve on the way back, where torch takes four.
+    r"""Compute `_factored` with one solve in the backward pass, where torch takes four.
 
     $$ \bar X = L^{-T}\bigl(\bar W - (P + P^T)W\bigr) - cX, \qquad P = \Phi(\bar W W^T) $$
 
-    Φ keeps the lower triangle and half of the diagonal. W ignores the length of X, as ε grows with it, so the
-    gradient is orthogonal to X: that gives c, all that ε contributes.
+    Φ keeps the lower triangle and half of the diagonal. W does not depend on the length of X, as ε grows with
+    it. So the gradient is orthogonal to X, which gives c, the whole contribution of ε.
     """
 
     @staticmethod
@@ -75,7 +75,7 @@ class _Whiten(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         x, w, factor = ctx.saved_tensors
-        if torch.is_grad_enabled():  # somebody wants a second derivative
+        if torch.is_grad_enabled():  # a second derivative is wanted
             found: Tensor = torch.autograd.grad(_factored(x)[0], x, gradients[0], create_graph=True)[0]
             return found
         p = (gradients[0] @ w.T).tril_()
@@ -88,15 +88,15 @@ class _Whiten(torch.autograd.Function):
 
 
 class CholeskyLinear(DerivedLinear):
-    """`whitened` raw weights."""
+    """A dense layer with `whitened` weights."""
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W."""
+        """Return W."""
         return (whitened(sources[0]),)
 
 
 class CholeskyConv2d(DerivedConv2d):
-    """`whitened` kernels of patches side by side: the stride is the kernel's side, and nothing is padded."""
+    """A convolution with `whitened` kernels on adjacent patches: stride = kernel side, no padding."""
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int, bias: bool = True) -> None:
         if not isinstance(kernel_size, int) or kernel_size < 1:
@@ -105,7 +105,7 @@ class CholeskyConv2d(DerivedConv2d):
         nn.init.orthogonal_(self.raw)
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """The kernels."""
+        """Return the kernels."""
         (raw,) = sources
         return (whitened(raw.flatten(1)).view_as(raw),)
 
@@ -115,7 +115,7 @@ class CholeskyConv2d(DerivedConv2d):
     examples=[lambda: (CholeskyLinear(6, 4), (6,)), lambda: (CholeskyLinear(3, 8, bias=False), (3,))],
 )
 class CholeskyLinearRule(Built, DerivedLinearRule):
-    """At most 1, but for rounding."""
+    """The constant is at most 1, up to rounding error."""
 
 
 @rule(
@@ -126,4 +126,4 @@ class CholeskyLinearRule(Built, DerivedLinearRule):
     ],
 )
 class CholeskyConvRule(Built, DerivedConvRule):
-    """At most 1, but for rounding."""
+    """The constant is at most 1, up to rounding error."""

@@ -4,8 +4,8 @@ Meunier, Delattre, Araujo, Allauzen. A Dynamical System Perspective for Lipschit
 
 $$ y = x - h\, W^T \sigma(Wx + b), \qquad h = 2/\|W\|_2^2 $$
 
-In training ‖W‖ is estimated, from below as others do it. In evaluation mode it is proved, from above and for
-images of every size: with a norm 5 % low the layer would stretch distances by up to 1.2.
+In training ‖W‖ is estimated from below, as in other implementations. In evaluation mode it is proved from
+above, for images of every size: with a norm 5 % too low the layer would stretch distances by up to 1.2.
 """
 
 from __future__ import annotations
@@ -23,40 +23,40 @@ from lipcert.bounds.provers.proof_cache import remembered
 from lipcert.bounds.rules.linear import dense_upper
 from lipcert.nn.bases.potential import PotentialConv2d, PotentialLinear, PotentialRule
 
-# Products with WWᵀ a training step, and before the first.
+# Products with WWᵀ per training step, and before the first step.
 _PRODUCTS, _FIRST_PRODUCTS = 2, 16
 
-# The image on which the norm of a convolution is estimated, in kernels and at least.
+# The side of the image on which the norm of a convolution is estimated: in kernels, and its minimum.
 _KERNELS, _SIDE = 2, 16
 
-# Leaves room for h to be rounded to float32.
+# Leave room for h to be rounded to float32.
 _ROOM = 1 - 2.0**-22
 
 
 class CPLLinear(PotentialLinear):
-    """The dense layer."""
+    """A dense convex potential layer."""
 
     sources = ("weight",)
-    vector: Tensor  # on the side of the inner units; it follows W
+    vector: Tensor  # on the side of the inner units; updated as W changes
 
     def __init__(self, features: int, inner: int, activation: nn.Module | None = None) -> None:
         super().__init__(features, inner, activation)
         self.register_buffer("vector", _first(_dense, self, (inner,)))
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W and h."""
+        """Return W and h."""
         (weight,) = sources
         norm = _dense.estimate(self, self.vector) if self.training else proved_norm(weight)
         return weight, _steps(weight, norm)
 
     def follow(self) -> None:
-        """W, from step to step."""
-        # Replaced, not written into: autograd may still hold the old one.
+        """Update the power iteration vector, as W changes from step to step."""
+        # Replaced, not written in place: autograd may still hold the old one.
         self.vector = _dense.iterate(self, self.vector, _PRODUCTS)
 
 
 class CPLConv2d(PotentialConv2d):
-    """The convolutional layer."""
+    """A convolutional convex potential layer."""
 
     sources = ("weight",)
     vector: Tensor
@@ -73,19 +73,19 @@ class CPLConv2d(PotentialConv2d):
         self.register_buffer("vector", _first(_circular, self, (inner, side, side)))
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W and h."""
+        """Return W and h."""
         (weight,) = sources
         norm = _circular.estimate(self, self.vector) if self.training else proved_norm(weight)
         return weight, _steps(weight, norm)
 
     def follow(self) -> None:
-        """W, from step to step."""
-        # Replaced, not written into: autograd may still hold the old one.
+        """Update the power iteration vector, as W changes from step to step."""
+        # Replaced, not written in place: autograd may still hold the old one.
         self.vector = _circular.iterate(self, self.vector, _PRODUCTS)
 
 
 def proved_norm(weight: Tensor) -> Tensor:
-    """‖W‖ of a matrix, or of a convolution on images of every size, from above."""
+    """Bound ‖W‖ from above, for a matrix or for a convolution on images of every size."""
     if weight.is_meta:
         return weight.new_empty(())
     if weight.ndim == 2:
@@ -96,7 +96,7 @@ def proved_norm(weight: Tensor) -> Tensor:
 
 
 def _steps(weight: Tensor, norm: Tensor) -> Tensor:
-    """h = 2/‖W‖², rounded down; 0 if W is. One a row of W."""
+    """Return h = 2/‖W‖², rounded down, once per row of W; 0 if W is 0."""
     square = norm * norm
     step = torch.where(square > 0, 2 * _ROOM / torch.where(square > 0, square, 1.0), 0.0)
     return step.expand(weight.shape[0])
@@ -106,11 +106,11 @@ class _Dense(LinearPart[CPLLinear]):
     """Wᵀ, for the vector lies on the side of the inner units."""
 
     def apply(self, module: CPLLinear, v: Tensor) -> Tensor:
-        """Wᵀv."""
+        """Return Wᵀv."""
         return module.back(v, module.weight)
 
     def adjoint(self, module: CPLLinear, u: Tensor, shape: torch.Size) -> Tensor:
-        """Wu."""
+        """Return Wu."""
         return module.into(u, module.weight, None)
 
 
@@ -118,11 +118,11 @@ class _Circular(LinearPart[CPLConv2d]):
     """The same for a convolution on an image that wraps around: no border makes its norm smaller."""
 
     def apply(self, module: CPLConv2d, v: Tensor) -> Tensor:
-        """Wᵀv."""
+        """Return Wᵀv."""
         return _wrapped(v, module.weight.flip(2, 3).transpose(0, 1))
 
     def adjoint(self, module: CPLConv2d, u: Tensor, shape: torch.Size) -> Tensor:
-        """Wu."""
+        """Return Wu."""
         return _wrapped(u, module.weight)
 
 
@@ -154,4 +154,4 @@ def _first(side: LinearPart[Any], module: Any, shape: tuple[int, ...]) -> Tensor
     ],
 )
 class CPLRule(PotentialRule):
-    """1."""
+    """The constant is 1."""

@@ -1,4 +1,4 @@
-r"""GroupSort: sorts groups of k adjacent channels; MinMax is k = 2, full sort is k = all.
+r"""GroupSort sorts groups of k adjacent channels; MinMax is k = 2, full sort is k = all.
 
 $$ (x_{gk}, \dots, x_{gk+k-1}) \mapsto \operatorname{sort}(x_{gk}, \dots, x_{gk+k-1}), \ g = 0, 1, \dots $$
 
@@ -29,7 +29,7 @@ def group_sort(x: Tensor, size: int) -> Tensor:
 
 
 class GroupSort(nn.Module):
-    """`group_sort` as a module: 1-Lipschitz, exact in floating point."""
+    """The module of `group_sort`: 1-Lipschitz, exact in floating point."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -38,14 +38,14 @@ class GroupSort(nn.Module):
         self.size = size
 
     def forward(self, x: Tensor) -> Tensor:
-        """Groups sorted; same shape."""
+        """Return the input with every group sorted."""
         return group_sort(x, self.size)
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return f"{self.size}"
 
 
 @rule(GroupSort, examples=[lambda: (GroupSort(3), (6,)), lambda: (GroupSort(4), (4, 3, 3))])
 class GroupSortRule(Channelwise):
-    """A permutation of the input at every point: 1."""
+    """The constant is 1: the output is a permutation of the input at every point."""

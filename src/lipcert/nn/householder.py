@@ -1,4 +1,4 @@
-r"""Householder activation: pairs of channels on one side of a learned line are mirrored in it.
+r"""Householder activation: pairs of channels on one side of a learned line are reflected in it.
 
 Singla, Singla, Feizi. Improved Deterministic l2 Robustness on CIFAR-10 and CIFAR-100. ICLR 2022.
 """
@@ -16,13 +16,13 @@ from lipcert.errors import InputError
 
 
 def householder(x: Tensor, theta: Tensor) -> Tensor:
-    r"""Mirror the pair (a, b) where it lies beyond the line at angle θ/2; halves of dimension 1 are paired.
+    r"""Reflect the pair (a, b) where it lies beyond the line at angle θ/2; halves of dimension 1 are paired.
 
     $$ (a, b) \mapsto \begin{pmatrix}\cos\theta & \sin\theta\\ \sin\theta & -\cos\theta\end{pmatrix}(a, b)
        \quad\text{where } a\sin\tfrac\theta2 \le b\cos\tfrac\theta2 $$
 
     Example:
-        At θ = π/2 it sorts the pair, largest first:
+        At θ = π/2 the activation sorts the pair, largest first:
 
         >>> householder(torch.tensor([[1.0, 3.0]]), torch.tensor([torch.pi / 2]))
         tensor([[3.0000, 1.0000]])
@@ -36,7 +36,7 @@ def householder(x: Tensor, theta: Tensor) -> Tensor:
 
 
 class Householder(nn.Module):
-    """`householder` with a learned angle a pair, initially π/2 (which sorts)."""
+    """The module of `householder`, with one learned angle per pair, initially π/2 (which sorts)."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -45,13 +45,13 @@ class Householder(nn.Module):
         self.theta = nn.Parameter(torch.full((channels // 2,), math.pi / 2))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape."""
+        """Reflect the pairs beyond their lines; the shape stays."""
         return householder(x, self.theta)
 
 
 @rule(Householder, examples=[lambda: (Householder(6), (6,)), lambda: (Householder(4), (4, 3, 3))])
 class HouseholderRule(Smooth):
-    """An isometry on either side of the line and continuous across it: 1, for any angle.
+    """The constant is 1 for any angle: an isometry on either side of the line, continuous across it.
 
-    Rounded cosines, and a pair so near the line that rounding picks the wrong side, cost a few units.
+    Rounded cosines cost a few units, and so does a pair so near the line that rounding picks the wrong side.
     """

@@ -1,8 +1,8 @@
-r"""L2-norm pooling: the length of every window of a channel.
+r"""L2-norm pooling returns the length of every window of a channel.
 
 $$ y_c = \Big(\sum_{p \in \text{window}} x_{c,p}^2\Big)^{1/2} $$
 
-A length is 1-Lipschitz, and windows that do not overlap share no entry: so is the layer.
+A length is 1-Lipschitz, and windows that do not overlap share no entry, so the layer is 1-Lipschitz too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lipcert.errors import InputError
 
 
 class L2NormPool2d(nn.Module):
-    """Windows of `kernel_size` × `kernel_size`, side by side; the whole image if it is None.
+    """Pool adjacent windows of `kernel_size` × `kernel_size`, or the whole image for None.
 
     Example:
         >>> L2NormPool2d()(torch.tensor([[[[3.0, 4.0]]]]))
@@ -34,7 +34,7 @@ class L2NormPool2d(nn.Module):
         self.kernel_size = kernel_size
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, C, H/k, W/k)."""
+        """Return the lengths: (B, C, H/k, W/k)."""
         k = self.kernel_size
         if k is None:
             if x.shape[-2:].numel() > _LARGEST_IMAGE:
@@ -52,11 +52,11 @@ class L2NormPool2d(nn.Module):
         return lengths
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return "" if self.kernel_size is None else str(self.kernel_size)
 
 
-# Pixels a window that is the whole image may have.
+# The most pixels of a window that is the whole image.
 _LARGEST_IMAGE = 1 << 16
 
 
@@ -65,16 +65,16 @@ _LARGEST_IMAGE = 1 << 16
     examples=[lambda: (L2NormPool2d(), (3, 4, 5)), lambda: (L2NormPool2d(2), (2, 6, 4))],
 )
 class L2NormPoolRule(Constant):
-    """1."""
+    """The constant is 1."""
 
     def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """A sum of squares and a root, relative to the length; squares that underflow."""
+        """Bound the relative error of a sum of squares and its root, and squares that underflow."""
         return SAFETY * (
             gamma(self.products(module) + 8) * sample_norm(output) + inputs[0][0].numel() * TINY_ROOT
         )
 
     def roundoff_gain(self, module: Any) -> float:
-        """The lengths grow as the input does."""
+        """Return the gain: the lengths grow as the input does."""
         return SAFETY * SAFETY * (self.products(module) + 9)
 
     def float32_underflow(self, module: Any) -> float:
@@ -82,5 +82,5 @@ class L2NormPoolRule(Constant):
         return self.products(module) * TINY32_ROOT
 
     def products(self, module: Any) -> int:
-        """The entries of a window."""
+        """Count the entries of a window."""
         return _LARGEST_IMAGE if module.kernel_size is None else int(module.kernel_size**2)

@@ -1,10 +1,10 @@
-r"""Last-layer normalisation: a head with rows of length 1.
+r"""Last-layer normalisation gives a head rows of length 1.
 
 Singla, Singla, Feizi. Improved Deterministic l2 Robustness on CIFAR-10 and CIFAR-100. ICLR 2022.
 
 $$ f_i = \frac{w_i}{\|w_i\|} \cdot x + b_i $$
 
-Every logit is 1-Lipschitz; what a difference of two is worth follows from the rows, as for any linear head.
+Every logit is 1-Lipschitz. The constant of a difference of two logits follows from the rows, as for any
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from lipcert.nn.bases.linear import DerivedLinear, DerivedLinearRule
 
 
 class LLNLinear(DerivedLinear):
-    """A dense layer whose rows are divided by their lengths; a row of zeros stays one."""
+    """A dense layer whose rows are divided by their lengths; a row of zeros stays zero."""
 
     def first(self) -> Tensor:
-        """As nn.Linear has it."""
+        """Return the initial weights of nn.Linear."""
         return nn.Linear(self.in_features, self.out_features).weight.detach()
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W."""
+        """Return W."""
         (raw,) = sources
         return (raw * _inverse_lengths(raw)[:, None],)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Wx + b; training divides the outputs, which are fewer numbers than the weights."""
+        """Return Wx + b; training divides the outputs, which are fewer numbers than the weights."""
         if not self.training:
             return super().forward(x)
         y = F.linear(x, self.raw) * _inverse_lengths(self.raw)
@@ -38,7 +38,7 @@ class LLNLinear(DerivedLinear):
 
 
 def _inverse_lengths(rows: Tensor) -> Tensor:
-    """1/‖w‖, and 1 for a row of zeros."""
+    """Return 1/‖w‖, and 1 for a row of zeros."""
     length = torch.linalg.vector_norm(rows, dim=1)
     return torch.where(length > 0, length, 1.0).reciprocal()
 
@@ -48,4 +48,4 @@ def _inverse_lengths(rows: Tensor) -> Tensor:
     examples=[lambda: (LLNLinear(6, 4), (6,)), lambda: (LLNLinear(2, 5, bias=False), (2,))],
 )
 class LLNLinearRule(DerivedLinearRule):
-    """Up to √N, though every row is 1."""
+    """The constant is at most √N, although every row has length 1."""

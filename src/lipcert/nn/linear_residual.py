@@ -4,8 +4,8 @@ Hu, Zou, Wang, Leino, Fredrikson. Unlocking Deterministic Robustness Certificati
 
 $$ y = x + \frac{\gamma}{\sqrt{L}}\, W * x + b $$
 
-L is the number of such layers in a network. The bound of a residual block would be 1 + ‖W‖; that of one
-convolution whose kernel holds both is the norm it really has. Nothing holds it down but the loss.
+L is the number of such layers in a network. The bound of a residual block would be 1 + ‖W‖. The bound here is
+the exact norm, of one convolution whose kernel holds both. Only the loss keeps this norm small.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lipcert.nn.bases.conv2d import DerivedConv2d, DerivedConvRule
 
 
 class LinearResidualConv2d(DerivedConv2d):
-    """x + γL^−½·conv(x) with zero padding; `depth` is L, γ is learned."""
+    """The layer x + γL^−½·conv(x) with zero padding; `depth` is L, γ is learned."""
 
     sources = ("raw", "gain")
 
@@ -34,7 +34,7 @@ class LinearResidualConv2d(DerivedConv2d):
         self.gain = nn.Parameter(torch.ones(()))
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """The kernels."""
+        """Return the kernels."""
         raw, gain = sources
         kernels = gain * self.depth**-0.5 * raw
         centre = kernels.shape[-1] // 2
@@ -52,4 +52,4 @@ class LinearResidualConv2d(DerivedConv2d):
     ],
 )
 class LinearResidualRule(DerivedConvRule):
-    """The norm of the whole kernel."""
+    """The constant is the norm of the whole kernel."""

@@ -1,12 +1,12 @@
-r"""LOT: the orthogonal factor of a spectrum, by Newton's iteration.
+r"""LOT computes the orthogonal factor of a spectrum by Newton's iteration.
 
 Xu, Li, Li. LOT: Layer-wise Orthogonal Training on Improving l2 Certified Robustness. NeurIPS 2022.
 
 $$ W = (V V^H + \epsilon I)^{-1/2}\, V, \qquad \epsilon = 10^{-4} $$
 
-The inverse root comes from ten steps T = ½(3I − ZY), Y ← YT, Z ← TZ on the matrix over its length; W is a
-contraction after any number of them. A zero-padded convolution on a circle that is larger by the kernel's
-reach, cut out again. The root is of the smaller side of V, which the formula does not distinguish.
+The inverse root comes from ten steps T = ½(3I − ZY), Y ← YT, Z ← TZ on the matrix divided by its length. W is
+a contraction after any number of steps. A zero-padded convolution is computed on a circle that is larger by
+the kernel's reach, and its output is cut out again. The root is taken on the smaller side of V.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EPSILON, _STEPS = 1e-4, 10
 
 
 def orthogonal_factor(v: Tensor, steps: int = _STEPS) -> Tensor:
-    """(VVᴴ + εI)^−½ V for matrices (…, out, in), real or complex.
+    """Return (VVᴴ + εI)^−½ V for matrices (…, out, in), real or complex.
 
     Example:
         >>> orthogonal_factor(torch.tensor([[0.0, 2.0], [3.0, 0.0]]))
@@ -46,21 +46,21 @@ def orthogonal_factor(v: Tensor, steps: int = _STEPS) -> Tensor:
 
 
 class LOTLinear(DerivedLinear):
-    """`orthogonal_factor` of the raw weights."""
+    """A dense layer with the weights `orthogonal_factor(raw)`."""
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W."""
+        """Return W."""
         return (orthogonal_factor(sources[0]),)
 
 
 class LOTConv2d(SpectralConv2d):
-    """The zero-padded convolution. A stride is taken by space-to-depth; the kernel keeps its side."""
+    """A zero-padded convolution. A stride is taken by space-to-depth; the kernel keeps its side."""
 
     halves_kernel = False
     pads = True
 
     def first(self, inputs: int, kernel: int) -> Tensor:
-        """The identity between as many channels, otherwise an orthogonal matrix in the centre."""
+        """Return the identity for equal numbers of channels, otherwise an orthogonal centre."""
         kernels = torch.zeros(self.out_channels, inputs, kernel, kernel)
         if self.out_channels == inputs:
             return nn.init.dirac_(kernels)
@@ -68,7 +68,7 @@ class LOTConv2d(SpectralConv2d):
         return kernels
 
     def symbols(self, spectrum: Tensor) -> Tensor:
-        """Orthogonal ones, almost."""
+        """Return almost orthogonal matrices."""
         return orthogonal_factor(spectrum)
 
 
@@ -77,7 +77,7 @@ class LOTConv2d(SpectralConv2d):
     examples=[lambda: (LOTLinear(6, 4), (6,)), lambda: (LOTLinear(3, 8, bias=False), (3,))],
 )
 class LOTLinearRule(Built, DerivedLinearRule):
-    """At most 1, but for rounding."""
+    """The constant is at most 1, up to rounding error."""
 
 
 @rule(
@@ -91,4 +91,4 @@ class LOTLinearRule(Built, DerivedLinearRule):
     ],
 )
 class LOTConvRule(SpectralRule):
-    """At most 1, but for rounding."""
+    """The constant is at most 1, up to rounding error."""

@@ -1,4 +1,4 @@
-r"""MinMax: sorts pairs of adjacent channels; a permutation at every point, so gradients keep their norm.
+r"""MinMax sorts pairs of adjacent channels; a permutation at every point, so gradients keep their norm.
 
 $$ (x_{2k}, x_{2k+1}) \mapsto \big(\min(x_{2k}, x_{2k+1}),\ \max(x_{2k}, x_{2k+1})\big) $$
 
@@ -19,7 +19,7 @@ from lipcert.transforms import is_transformed
 
 
 def minmax(x: Tensor, halves: bool = False) -> Tensor:
-    """Sort channels (2k, 2k+1) of dimension 1 into (min, max); or channels (k, k + C/2), two halves.
+    """Sort channels (2k, 2k+1) of dimension 1 into (min, max); with `halves`, channels (k, k + C/2).
 
     Example:
         >>> minmax(torch.tensor([[3.0, 1.0, 2.0, 5.0]]))
@@ -36,12 +36,12 @@ def minmax(x: Tensor, halves: bool = False) -> Tensor:
     return ordered
 
 
-# Sorting is bound by memory: written straight into place it takes a third of the time that torch's own
-# minimum, maximum and their gradients take.
+# Sorting is limited by memory bandwidth: written in place it takes a third of the time of torch's own
+# minimum, maximum and their gradients.
 
 
 class _Order(torch.autograd.Function):
-    """Pairs into order; the gradient goes back the way the values came."""
+    """Sort the pairs; the gradient takes the same permutation back."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, halves: bool) -> Tensor:
@@ -60,7 +60,7 @@ class _Order(torch.autograd.Function):
 
 
 class _Swap(torch.autograd.Function):
-    """The marked pairs change places: linear, and its own adjoint."""
+    """Swap the marked pairs, a linear map that is its own adjoint."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, swapped: Tensor, halves: bool) -> Tensor:
@@ -80,31 +80,31 @@ class _Swap(torch.autograd.Function):
 
 
 def _swapped(x: Tensor, where: Tensor, halves: bool) -> Tensor:
-    """The same by functions that every transform understands."""
+    """Swap the marked pairs by functions that every transform supports."""
     first, second = _pairs(x, halves)
     both = torch.where(where, second, first), torch.where(where, first, second)
     return torch.cat(both, 1) if halves else torch.stack(both, 2).reshape(x.shape)
 
 
 def _pairs(x: Tensor, halves: bool) -> tuple[Tensor, Tensor]:
-    """The first and the second of every pair, as views."""
+    """Return the first and the second of every pair, as views."""
     half = x.shape[1] // 2
     return (x[:, :half], x[:, half:]) if halves else (x[:, ::2], x[:, 1::2])
 
 
 class MinMax(nn.Module):
-    """`minmax` as a module: 1-Lipschitz, exact in floating point."""
+    """The module of `minmax`: 1-Lipschitz, exact in floating point."""
 
     def __init__(self, halves: bool = False) -> None:
         super().__init__()
         self.halves = halves
 
     def forward(self, x: Tensor) -> Tensor:
-        """Pairs sorted; same shape."""
+        """Return the input with every pair sorted."""
         return minmax(x, self.halves)
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return "halves=True" if self.halves else ""
 
 
@@ -118,4 +118,4 @@ class MinMax(nn.Module):
     ],
 )
 class MinMaxRule(Channelwise):
-    """A permutation of the input: 1."""
+    """The constant is 1: the output is a permutation of the input."""

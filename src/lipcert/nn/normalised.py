@@ -1,9 +1,9 @@
-r"""Inputs normalised on their way into the first convolution, with a bound of both together.
+r"""Normalise inputs on their way into the first convolution, with one bound of both together.
 
 $$ y = W\,\frac{x - \mu}{s} + b, \qquad K = \|W \operatorname{diag}(1/s)\|_2 $$
 
-The bound of x ↦ (x − mean)/std alone is 1/min(std); times that of the convolution it is needlessly large.
-Here the factors 1/std are folded into the kernels before they are bounded: ‖W diag(1/std)‖.
+The bound of x ↦ (x − mean)/std alone is 1/min(std). Its product with the bound of the convolution is
+needlessly large. Here the factors 1/std are folded into the kernels before they are bounded: ‖W diag(1/std)‖.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lipcert.types import Shape
 
 
 class Normalised(nn.Module):
-    """x ↦ layer((x − mean)/std), mean and std a channel; part of the model, so that radii are in pixels."""
+    """The map x ↦ layer((x − mean)/std), with one mean and std per channel; radii stay in pixels."""
 
     mean: Tensor
     std: Tensor
@@ -36,7 +36,7 @@ class Normalised(nn.Module):
         super().__init__()
         _require_plain(layer)
         if not len(mean) == len(std) == layer.in_channels:
-            raise InputError(f"mean, std: expected {layer.in_channels} numbers each, one a channel")
+            raise InputError(f"mean, std: expected {layer.in_channels} numbers each, one per channel")
         if not all(0 < s < math.inf for s in std) or not all(math.isfinite(m) for m in mean):
             raise InputError(f"std: expected numbers > 0, got {list(std)}")
         self.layer = layer
@@ -44,20 +44,20 @@ class Normalised(nn.Module):
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer on normalised inputs."""
+        """Apply the layer to the normalised inputs."""
         require_channels_of(self.mean, x)
         out: Tensor = self.layer((x - self.mean) / self.std)
         return out
 
 
 def _require_plain(layer: nn.Module) -> None:
-    """The bound is that of a plain convolution; a subclass may do something else."""
+    """Raise unless the layer is a plain convolution: a subclass may compute something else."""
     if plain_type(layer) is not nn.Conv2d:
         raise UnknownBoundError(f"Normalised: expected a plain nn.Conv2d, got {type(layer).__name__}")
 
 
 def _copies(layer: nn.Conv2d) -> int:
-    """Places the padding can put one pixel in."""
+    """Return in how many places the padding can copy one pixel."""
     return 1 if layer.padding_mode == "zeros" else math.prod(most_copies(layer))
 
 
@@ -77,18 +77,18 @@ _conv = ConvRule()
     ],
 )
 class NormalisedRule(LinearMap[Normalised]):
-    """The convolution with its kernels divided by std."""
+    """The constant is the norm of the convolution with its kernels divided by std."""
 
     def apply(self, module: Normalised, v: Tensor) -> Tensor:
-        """W (v/std)."""
+        """Return W (v/std)."""
         return _conv.apply(module.layer, v / module.std)
 
     def adjoint(self, module: Normalised, u: Tensor, shape: torch.Size) -> Tensor:
-        """(Wᵀ u)/std."""
+        """Return (Wᵀ u)/std."""
         return _conv.adjoint(module.layer, u, shape) / module.std
 
     def upper(self, module: Normalised, shape: Shape, effort: str) -> Proof:
-        """Bound the folded kernels, and what their division may have lost: u‖|W|‖₂ at most."""
+        """Bound the folded kernels, and the rounding error of their division: u‖|W|‖₂ at most."""
         layer = module.layer
         _require_plain(layer)
         refuse_unsettled("layer", layer)
@@ -103,7 +103,7 @@ class NormalisedRule(LinearMap[Normalised]):
         return Proof(sum_up(proof.value, SAFETY * lost), proof.prover)
 
     def roundoff(self, module: Normalised, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """A difference and a quotient an input, carried through |W|, and the convolution's own."""
+        """Bound one difference and one quotient per input, carried through |W|, and the convolution."""
         (x,) = inputs
         layer = module.layer
         size = (x.abs() + module.mean.abs()) / module.std
@@ -112,7 +112,7 @@ class NormalisedRule(LinearMap[Normalised]):
         return SAFETY * (8 * U * sample_norm(carried) + own)
 
     def roundoff_gain(self, module: Normalised) -> float:
-        """Both parts grow with x/std."""
+        """Return the gain: both parts grow with x/std."""
         layer = module.layer
         absolute = math.sqrt(row_times_column(layer.weight, layer.groups) * _copies(layer))
         return (_conv.roundoff_gain(module.layer) + 9 * absolute) / float(module.std.min())

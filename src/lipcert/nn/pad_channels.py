@@ -1,4 +1,4 @@
-r"""Zero channels added, so that layers that keep the number of channels have enough of them.
+r"""Add zero channels, so that layers that keep the number of channels have enough of them.
 
 $$ y = [x, 0, \dots, 0], \qquad K = 1 $$
 """
@@ -13,7 +13,7 @@ from lipcert.errors import InputError
 
 
 class PadChannels(nn.Module):
-    """(B, C, …) ↦ (B, channels, …), zeros after what is there.
+    """The map (B, C, …) ↦ (B, channels, …), with zeros after the given channels.
 
     Example:
         >>> import torch
@@ -26,16 +26,16 @@ class PadChannels(nn.Module):
         self.channels = channels
 
     def forward(self, x: Tensor) -> Tensor:
-        """More channels, the same norm."""
+        """Append zero channels; the norm stays."""
         if x.shape[1] > self.channels:
             raise InputError(f"PadChannels: expected at most {self.channels} channels, got {x.shape[1]}")
         return F.pad(x, (0, 0) * (x.ndim - 2) + (0, self.channels - x.shape[1]))
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return str(self.channels)
 
 
 @rule(PadChannels, examples=[lambda: (PadChannels(5), (2, 3, 3)), lambda: (PadChannels(2), (2,))])
 class PadChannelsRule(Constant):
-    """1: zeros add nothing to a distance."""
+    """The constant is 1: zeros add nothing to a distance."""

@@ -1,16 +1,16 @@
-r"""Sandwich layers (LBDN): an activation between two matrices that are bounded together.
+r"""Sandwich layers (LBDN) have an activation between two matrices that are bounded together.
 
 Wang, Manchester. Direct Parameterization of Lipschitz-Bounded Deep Networks. ICML 2023.
 
 $$ y = \sqrt2 A^T \Psi\, \sigma(\sqrt2 \Psi^{-1} B x + b), \qquad A A^T + B B^T = I, \quad \Psi = e^{\psi} $$
 
-A and B come from free matrices by a Cayley transform. What is executed is $W_2\,\sigma(W_1 x + b)$, and for
+A and B come from free matrices by a Cayley transform. The executed layer is $W_2\,\sigma(W_1 x + b)$. For
 any such pair, any diagonal Ψ > 0, unit vectors u, v and a diagonal D between 0 and 1
 
 $$ u^T W_2 D W_1 v = \sum_i d_i p_i q_i \le \tfrac14 \|p + q\|^2
    \le \tfrac12 \|\,[\Psi^{-1}W_2^T,\ \Psi W_1]\,\|^2, \qquad p = \Psi^{-1}W_2^T u,\ q = \Psi W_1 v. $$
 
-The last number is what is proved; it is 1 for the A and B above. A convolution is the same at every
+The last number is proved; it is 1 for the A and B above. A convolution is the same at every
 frequency.
 """
 
@@ -45,7 +45,7 @@ from lipcert.types import Shape
 
 
 class _Sandwich(Derived):
-    """The base of both kinds."""
+    """The base of the dense and the convolutional sandwich layer."""
 
     sources = ("raw", "alpha", "psi")
 
@@ -59,14 +59,14 @@ class _Sandwich(Derived):
         require_elementwise(self.activation, type(self).__name__)
 
     def outer_and_inner(self, free: Tensor, psi: Tensor) -> tuple[Tensor, Tensor]:
-        """W₂ and W₁."""
+        """Return W₂ and W₁."""
         n = free.shape[-2]
         both = math.sqrt(2) * cayley(free)
         return both[..., :n].mH * psi.exp(), both[..., n:] * (-psi).exp()[:, None]
 
 
 class SandwichLinear(_Sandwich):
-    """The dense layer; the activation is inside."""
+    """A dense sandwich layer, which contains its activation."""
 
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, activation: nn.Module | None = None
@@ -79,27 +79,27 @@ class SandwichLinear(_Sandwich):
         self.in_features, self.out_features = in_features, out_features
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W₂ and W₁."""
+        """Return W₂ and W₁."""
         raw, alpha, psi = sources
         return self.outer_and_inner(scaled(raw, alpha), psi)
 
     def forward(self, x: Tensor) -> Tensor:
-        """W₂ σ(W₁x + b)."""
+        """Return W₂ σ(W₁x + b)."""
         outer, inner = self.weights()
         return F.linear(self.activation(F.linear(x, inner, self.bias)), outer)
 
     def plain(self) -> nn.Module:
-        """Two dense layers with the activation between them."""
+        """Return two dense layers with the activation between them."""
         outer, inner = self.weights()
         return nn.Sequential(linear_with(inner, self.bias), self.activation, linear_with(outer, None))
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
 
 
 class SandwichConv2d(Spectral, _Sandwich):
-    """The circular convolution, done by FFT. A stride is taken by space-to-depth and halves the kernel."""
+    """A circular sandwich convolution by FFT. A stride is taken by space-to-depth and halves the kernel."""
 
     def __init__(
         self,
@@ -118,41 +118,41 @@ class SandwichConv2d(Spectral, _Sandwich):
         self.in_channels, self.out_channels, self.stride = in_channels, out_channels, stride
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W₂ and W₁ at half the frequencies of the image: (F, out, out) and (F, out, in)."""
+        """Return W₂ and W₁ at half the frequencies of the image: (F, out, out) and (F, out, in)."""
         raw, alpha, psi = sources
         return self.outer_and_inner(centred_symbol(scaled(raw, alpha), self._size), psi)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, out, H/stride, W/stride)."""
+        """Return the output: (B, out, H/stride, W/stride)."""
         x, (outer, inner) = self.as_channels(x), self.weights_on(x.shape)
         before = by_frequency(x, inner)
         before = before if self.bias is None else before + self.bias[:, None, None]
         return by_frequency(self.activation(before), outer)
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.raw.shape[-1]}, stride={self.stride}"
         )
 
 
 class _SandwichRule(Built):
-    """½‖[Ψ⁻¹W₂ᵀ, ΨW₁]‖² of the matrices that are executed."""
+    """The constant is ½‖[Ψ⁻¹W₂ᵀ, ΨW₁]‖² of the executed matrices."""
 
     def executed(self, module: Any, shape: Shape) -> tuple[Tensor, ...]:
-        """W₂ and W₁."""
+        """Return W₂ and W₁."""
         raise NotImplementedError
 
     def upper(self, module: Any, shape: Shape, effort: str) -> Proof:
-        """1, but for rounding."""
+        """Prove the constant: 1, up to rounding error."""
         require_elementwise(module.activation, type(module).__name__)
         exact = torch.complex128 if isinstance(module, SandwichConv2d) else torch.float64
         outer, inner = (m.detach().to("cpu", exact) for m in self.executed(module, shape))
-        balance = module.psi.detach().to("cpu", torch.float64).exp()[:, None]  # any will do
+        balance = module.psi.detach().to("cpu", torch.float64).exp()[:, None]  # any Ψ > 0 gives a bound
         both = torch.cat([outer.mH / balance, inner * balance], dim=-1)
         numbers = torch.view_as_real(both) if both.is_complex() else both
         proof = remembered(numbers, "sandwich", lambda: norm_upper(both))
-        # Entries of the matrix are a rounding off.
+        # Entries of the matrix have one rounding error each.
         norm = sum_up(proof.value, SAFETY * 4 * U * math.sqrt(nu(both.abs())))
         return Proof(mul_up(mul_up(norm, norm), 0.5), proof.prover)
 
@@ -165,14 +165,14 @@ class _SandwichRule(Built):
     ],
 )
 class SandwichLinearRule(_SandwichRule):
-    """The dense layer."""
+    """The constant of the dense sandwich layer is 1, up to rounding error."""
 
     def executed(self, module: SandwichLinear, shape: Shape) -> tuple[Tensor, ...]:
-        """W₂ and W₁."""
+        """Return W₂ and W₁."""
         return module.weights()
 
     def roundoff(self, module: SandwichLinear, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """γ‖|W₂|(|W₁||x| + |b| + 2|σ| + 16)‖, the 16 for activations that round."""
+        """Bound the error by γ‖|W₂|(|W₁||x| + |b| + 2|σ| + 16)‖, with the 16 for activations that round."""
         (x,) = inputs
         outer, inner = module.weights()
         bias = None if module.bias is None else module.bias.abs()
@@ -181,7 +181,7 @@ class SandwichLinearRule(_SandwichRule):
         return SAFETY * gamma(self.products(module) + 16) * sample_norm(F.linear(size, outer.abs()))
 
     def roundoff_gain(self, module: SandwichLinear) -> float:
-        """Three times |W₂||W₁|."""
+        """Return three times |W₂||W₁|."""
         outer, inner = module.weights()
         return SAFETY * SAFETY * (self.products(module) + 17) * 4 * math.sqrt(nu(outer) * nu(inner))
 
@@ -204,14 +204,14 @@ def _rounded(module: _Sandwich) -> float:
     ],
 )
 class SandwichConvRule(_SandwichRule):
-    """The convolution: its matrices at every frequency, and the rounding of four FFTs."""
+    """The constant of the sandwich convolution is 1, up to the rounding error of four FFTs."""
 
     def executed(self, module: SandwichConv2d, shape: Shape) -> tuple[Tensor, ...]:
-        """W₂ and W₁, (F, …)."""
+        """Return W₂ and W₁: (F, …)."""
         return module.weights_on(shape)
 
     def roundoff(self, module: SandwichConv2d, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """By norms: FFTs mix all pixels."""
+        """Bound the error by norms, because FFTs mix all pixels."""
         (x,) = inputs
         _, inner = module.weights_on(x.shape)
         of_outer, of_inner = module.absolute_norms()
@@ -233,5 +233,5 @@ class SandwichConvRule(_SandwichRule):
         return SAFETY * SAFETY * through * (2 * units + 40)
 
     def products(self, module: SandwichConv2d) -> int:
-        """Complex ones, of both matrices."""
+        """Count the complex products of both matrices."""
         return 4 * module.raw.shape[1] + 8

@@ -1,4 +1,4 @@
-r"""Multiplication by a fixed number.
+r"""Multiply by a fixed number.
 
 $$ y = c\,x, \qquad K = |c| $$
 """
@@ -17,33 +17,33 @@ from lipcert.types import Shape
 
 
 class Scale(nn.Module):
-    """x ↦ factor·x."""
+    """The map x ↦ factor·x."""
 
     def __init__(self, factor: float) -> None:
         super().__init__()
         self.factor = float(factor)
 
     def forward(self, x: Tensor) -> Tensor:
-        """factor·x."""
+        """Return factor·x."""
         return self.factor * x
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return str(self.factor)
 
 
 @rule(Scale, examples=[lambda: (Scale(-2.5), (4,)), lambda: (Scale(0.0), (4,))])
 class ScaleRule(Constant):
-    """|factor|."""
+    """The constant is |factor|."""
 
     def constant(self, module: Any, shape: Shape | None) -> float:
-        """|factor|."""
+        """Return |factor|, rounded up."""
         return abs(float(module.factor)) * SCALAR
 
     def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """One rounding an entry, or one underflow."""
+        """Bound one rounding error, or one underflow, per entry."""
         return 2 * U * sample_norm(output) + output[0].numel() * TINY
 
     def roundoff_gain(self, module: Any) -> float:
-        """2·|factor|."""
+        """Return at least 2·|factor|."""
         return 3 * abs(float(module.factor))

@@ -1,7 +1,7 @@
-r"""Shifts between rotations (LipNeXt): channels are mixed by orthogonal matrices, pixels only by moving.
+r"""Shifts between rotations (LipNeXt): orthogonal matrices mix channels, and pixels only move.
 
-Hu et al. LipNeXt. arXiv 2601.18513, 2026. There is no public code; what its description leaves open is said
-in docs/layers.md.
+Hu et al. LipNeXt. arXiv 2601.18513, 2026. There is no public code; docs/layers.md says how we fill the gaps
+of its description.
 
 $$ y = M R^T\, \mathrm{shift}\big(R(x + p)\big) + b $$
 
@@ -30,16 +30,16 @@ from lipcert.errors import InputError
 from lipcert.nn.bases.derived import Built, Derived
 from lipcert.types import Shape
 
-# Rows and columns each of five groups of channels moves by.
+# Rows and columns by which each of five groups of channels moves.
 _MOVES = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))
 
 
 class OrthogonalParameter(nn.Parameter):
-    """A square matrix that optimisers turn instead of move."""
+    """A square matrix that optimisers rotate, so that it stays orthogonal."""
 
 
 def shift(x: Tensor) -> Tensor:
-    """Fifths of the channels in place, up, down, left, right, around the circle.
+    """Keep one fifth of the channels and move the others up, down, left and right around the circle.
 
     Example:
         >>> shift(torch.arange(5.0).view(1, 5, 1, 1).expand(1, 5, 1, 2)).shape
@@ -50,7 +50,7 @@ def shift(x: Tensor) -> Tensor:
 
 
 class ShiftMix(Derived):
-    """The layer, for images of `size`."""
+    """The shift layer between rotations, for images of `size`."""
 
     sources = ("rotation", "mix")
 
@@ -66,14 +66,14 @@ class ShiftMix(Derived):
         self.bias = nn.Parameter(torch.zeros(channels)) if bias else None
 
     def _mark(self) -> None:
-        """Matrices that something replaced are orthogonal parameters again."""
+        """Turn matrices that something replaced into orthogonal parameters again."""
         for name in self.sources:
             matrix = getattr(self, name)
             if not isinstance(matrix, OrthogonalParameter):
                 setattr(self, name, OrthogonalParameter(matrix.detach(), matrix.requires_grad))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Pickle knows parameters only."""
+        """Restore the parameter type: pickle keeps plain parameters only."""
         super().__setstate__(state)  # type: ignore[no-untyped-call]
         self._mark()
 
@@ -87,12 +87,12 @@ class ShiftMix(Derived):
         return self
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """R and MRᵀ."""
+        """Return R and MRᵀ."""
         rotation, mix = sources if self.training else (nearest_orthogonal(source) for source in sources)
         return rotation, mix @ rotation.T
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape."""
+        """Apply the layer; the shape stays."""
         if x.ndim != 4 or tuple(x.shape[1:]) != (self.channels, *self.size):
             raise InputError(
                 f"ShiftMix: expected a batch of images of {(self.channels, *self.size)}, got {tuple(x.shape)}"
@@ -101,7 +101,7 @@ class ShiftMix(Derived):
         return _mixed(shift(_mixed(x + (self.down + self.right), first, None)), second, self.bias)
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return f"{self.channels}, size={self.size}, bias={self.bias is not None}"
 
 
@@ -110,7 +110,7 @@ def _mixed(x: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def nearest_orthogonal(matrix: Tensor) -> Tensor:
-    """The polar factor; not a number where the matrix is not finite.
+    """Return the polar factor, and NaN where the matrix is not finite.
 
     Example:
         >>> nearest_orthogonal(torch.tensor([[0.0, 2.0], [-3.0, 0.0]]))
@@ -135,15 +135,15 @@ def nearest_orthogonal(matrix: Tensor) -> Tensor:
     ],
 )
 class ShiftMixRule(Built):
-    """‖R‖·‖MRᵀ‖ of the matrices that are executed."""
+    """The constant is at most ‖R‖·‖MRᵀ‖ of the executed matrices."""
 
     def upper(self, module: ShiftMix, shape: Shape, effort: str) -> Proof:
-        """1, but for rounding."""
+        """Prove the constant: 1, up to rounding error."""
         first, second = (dense_upper(weight) for weight in module.weights())
         return Proof(mul_up(first.value, second.value), first.prover)
 
     def roundoff(self, module: ShiftMix, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """γ‖|MRᵀ| shift(|R|(|x| + |p|)) + |b|‖."""
+        """Bound the error by γ‖|MRᵀ| shift(|R|(|x| + |p|)) + |b|‖."""
         (x,) = inputs
         first, second = module.weights()
         size = x.abs() + module.down.abs() + module.right.abs()
@@ -152,7 +152,7 @@ class ShiftMixRule(Built):
         return SAFETY * gamma(self.products(module)) * sample_norm(size)
 
     def roundoff_gain(self, module: ShiftMix) -> float:
-        """|MRᵀ||R|."""
+        """Return the gain of |MRᵀ||R|."""
         first, second = module.weights()
         return SAFETY * SAFETY * (self.products(module) + 1) * math.sqrt(nu(first) * nu(second))
 
@@ -162,7 +162,7 @@ class ShiftMixRule(Built):
 
 
 class PartialAbs(nn.Module):
-    """|x| on the first `share` of the channels, x on the others: an isometry at every point.
+    """The map |x| on the first `share` of the channels, x on the others: an isometry at every point.
 
     Example:
         >>> PartialAbs(0.5)(torch.tensor([[-1.0, -2.0]]))
@@ -176,12 +176,12 @@ class PartialAbs(nn.Module):
         self.share = share
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape."""
+        """Fold the first channels; the shape stays."""
         folded = round(self.share * x.shape[1])
         return torch.cat([x[:, :folded].abs(), x[:, folded:]], dim=1)
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return str(self.share)
 
 
@@ -194,4 +194,4 @@ class PartialAbs(nn.Module):
     ],
 )
 class PartialAbsRule(Channelwise):
-    """1."""
+    """The constant is 1."""

@@ -20,13 +20,13 @@ from lipcert.nn.bases.potential import PotentialConv2d, PotentialLinear, Potenti
 
 
 def sll_steps(gram: Tensor, theta: Tensor) -> Tensor:
-    """2/T from |WWᵀ| (inner, inner) and θ (inner,); 0 where T is."""
+    """Return 2/T from |WWᵀ| (inner, inner) and θ (inner,); 0 where T is 0."""
     sums = (gram * (theta - theta[:, None]).exp()).sum(1)  # Σ_j |WWᵀ|_ij q_j/q_i
     return torch.where(sums > 0, 2 / torch.where(sums > 0, sums, 1.0), 0.0)
 
 
 class SLLLinear(PotentialLinear):
-    """The dense layer."""
+    """A dense SLL layer."""
 
     sources = ("weight", "theta")
 
@@ -35,13 +35,13 @@ class SLLLinear(PotentialLinear):
         self.theta = nn.Parameter(torch.zeros(inner))
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W and 2/T."""
+        """Return W and 2/T."""
         weight, theta = sources
         return weight, sll_steps((weight @ weight.T).abs(), theta)
 
 
 class SLLConv2d(PotentialConv2d):
-    """The convolutional layer: |WWᵀ| of every pair of inner channels, summed over the distances of taps."""
+    """A convolutional SLL layer: |WWᵀ| of every pair of inner channels, summed over the distances of taps."""
 
     sources = ("weight", "theta")
 
@@ -56,7 +56,7 @@ class SLLConv2d(PotentialConv2d):
         self.theta = nn.Parameter(torch.zeros(inner))
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W and 2/T."""
+        """Return W and 2/T."""
         weight, theta = sources
         products = F.conv2d(weight, weight, padding=self.kernel_size - 1)  # (inner, inner, 2k − 1, 2k − 1)
         return weight, sll_steps(products.abs().sum((2, 3)), theta)
@@ -78,4 +78,4 @@ class SLLConv2d(PotentialConv2d):
     ],
 )
 class SLLRule(PotentialRule):
-    """1."""
+    """The constant is 1."""

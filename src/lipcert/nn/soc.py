@@ -1,10 +1,10 @@
-r"""SOC: skew orthogonal convolutions, the exponential of a skew-symmetric one by its Taylor series.
+r"""SOC: skew orthogonal convolutions, the exponential of a skew-symmetric convolution by its Taylor series.
 
 Singla, Feizi. Skew Orthogonal Convolutions. ICML 2021.
 
 $$ y = \sum_{j \le T} \frac{A^{j} x}{j!}, \qquad A = \tfrac12 (M - M^T) $$
 
-with T = 5 terms in training and 12 after it, unless others are asked for. The kernels of A are divided by the
+with T = 5 terms in training and 12 after it by default. The kernels of A are divided by the
 smallest norm of their unfoldings, times 0.7, so ‖A‖ ≤ 0.7k. The executed A is exactly skew: its
 eigenvalues are iθ with |θ| ≤ ‖A‖, and the layer's norm is the largest |Σ (iθ)^j/j!|.
 """
@@ -39,30 +39,30 @@ from lipcert.types import Shape
 
 TERMS = (5, 12)  # in training, in evaluation
 
-# To this norm the unfolding of a kernel larger than 1×1 is scaled.
+# The unfolding of a kernel larger than 1×1 is scaled to this norm.
 _SCALE = 0.7
 
-# Power iterations a training step, and before the first.
+# Power iterations per training step, and before the first step.
 _ITERATIONS, _FIRST_ITERATIONS = 1, 50
 
-# Up to this size the series of degree 8 leaves 1e-11.
+# Up to this size, the series of degree 8 has an error of 1e-11.
 _SERIES_REACH = 0.25
 
-# Cells in which the series is bounded, a unit of ‖A‖²; norms beyond which it is bounded by the exponential.
+# Cells per unit of ‖A‖² in which the series is bounded; larger norms are bounded by the exponential.
 _CELLS, _FAR = 64, 5.0
 
 
 class SOCConv2d(Derived):
-    """Skew orthogonal convolution with zero padding and an odd kernel.
+    """A skew orthogonal convolution with zero padding and an odd kernel.
 
-    A stride is taken by space-to-depth first; more outputs than inputs are made by zero channels, fewer by
-    leaving some out. Where neither is needed the layer is orthogonal, but for the end of the series.
+    A stride is taken by space-to-depth first. Zero channels make more outputs than inputs; leaving channels
+    out makes fewer. Where neither is needed the layer is orthogonal, up to the truncation of the series.
     """
 
     sources = ("raw", "vectors")
     fleeting = (*Derived.fleeting, "_norms")
     vectors: Tensor
-    _norms: _Norms | None = None  # the last ones that were asked for
+    _norms: _Norms | None = None  # the norms of the last kernels
 
     def __init__(
         self,
@@ -97,11 +97,11 @@ class SOCConv2d(Derived):
 
     @property
     def terms(self) -> int:
-        """T."""
+        """Return T, the number of terms."""
         return self._terms[0 if self.training else 1]
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """The kernels of A, exactly skew."""
+        """Return the kernels of A, exactly skew-symmetric."""
         raw, vectors = sources
         skew = (raw - raw.transpose(0, 1).flip(2, 3)) / 2
         norm = torch.stack([_norm(m, v) for m, v in zip(unfoldings(skew), vectors, strict=True)]).amin()
@@ -110,7 +110,7 @@ class SOCConv2d(Derived):
 
     @torch.no_grad()
     def follow(self, times: int = _ITERATIONS) -> None:
-        """Power iteration on the unfoldings of A."""
+        """Update the vectors by power iteration on the unfoldings of A."""
         skew = (self.raw - self.raw.transpose(0, 1).flip(2, 3)) / 2
         followed = []
         for matrix, vector in zip(unfoldings(skew), self.vectors, strict=True):
@@ -121,44 +121,44 @@ class SOCConv2d(Derived):
         self.vectors = torch.stack(followed)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, out, H/stride, W/stride)."""
+        """Return the output: (B, out, H/stride, W/stride)."""
         (kernels,) = self.weights()
         y = self.exponential(self.widened(x), kernels)
         return y if self.bias is None else y + self.bias[:, None, None]
 
     def widened(self, x: Tensor) -> Tensor:
-        """Space to depth, then zero channels."""
+        """Move space to depth, then append zero channels."""
         x = space_to_depth(x, self.stride, self)
         return F.pad(x, (0, 0, 0, 0, 0, self.inner - x.shape[1]))
 
     def exponential(self, x: Tensor, kernels: Tensor) -> Tensor:
-        """Σ A^j x/j! = x + A(x + A(x + …)/2)/1, of the channels that are kept."""
+        """Return Σ A^j x/j! = x + A(x + A(x + …)/2)/1, of the channels that are kept."""
         total, kept = x, slice(self.out_channels)
         for j in range(self.terms, 1, -1):
             total = torch.add(x, F.conv2d(total, kernels, padding=self.kernel_size // 2), alpha=1 / j)
         return x[:, kept] + F.conv2d(total, kernels[kept], padding=self.kernel_size // 2)
 
     def norms(self) -> tuple[float, float]:
-        """‖A‖ and ‖|A|‖ on images of any size, proved, for the rounding of the series."""
+        """Bound ‖A‖ and ‖|A|‖ on images of any size, for the rounding error of the series."""
         (kernels,) = self.weights()
         if self._norms is None or not (self.is_fixed or self._norms.of is kernels):
             self._norms = _Norms.proved(kernels)
         return self._norms.norm, self._norms.absolute
 
     def fix(self) -> None:
-        """With the norms."""
+        """Fix the weights together with their norms."""
         self.norms()
         super().fix()
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         channels = f"{self.in_channels}, {self.out_channels}"
         return f"{channels}, kernel_size={self.kernel_size}, stride={self.stride}, terms={self._terms}"
 
 
 @dataclass(frozen=True)
 class _Norms:
-    """Norms of the kernels of A: ‖A‖ and ‖|A|‖ from above."""
+    """The proved upper bounds of ‖A‖ and ‖|A|‖ of one set of kernels."""
 
     of: Tensor
     norm: float
@@ -166,16 +166,16 @@ class _Norms:
 
     @classmethod
     def proved(cls, kernels: Tensor) -> _Norms:
-        """‖A‖ by the quicker one of its unfoldings."""
+        """Prove ‖A‖ by the quicker one of its unfoldings."""
         exact = kernels.detach().to("cpu", torch.float64)
         absolute = SAFETY * math.sqrt(row_times_column(exact, 1))
         return cls(kernels, SAFETY * kernels.shape[-1] * dense_upper(exact.flatten(1)).value, absolute)
 
 
 class SOCLinear(DerivedLinear):
-    """The dense layer: the exponential of a skew-symmetric matrix, cut to the rows and columns it needs.
+    """A dense layer: the exponential of a skew-symmetric matrix, cut to the rows and columns it needs.
 
-    The whole exponential, not a few terms of it, so the exponent needs no scaling.
+    The exponential is complete, not a few terms, so the exponent needs no scaling.
     """
 
     def first(self) -> Tensor:
@@ -184,14 +184,14 @@ class SOCLinear(DerivedLinear):
         return torch.randn(side, side) / math.sqrt(side)
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W."""
+        """Return W."""
         (raw,) = sources
         exponential = squared_series if self.training and not raw.is_meta else torch.linalg.matrix_exp
         return (exponential(raw - raw.T)[: self.out_features, : self.in_features],)
 
 
 def squared_series(a: Tensor) -> Tensor:
-    """exp(a) to 1e-9: the series of degree 8 at a/2^s, squared. torch's own has a far slower backward pass.
+    """Return exp(a) to 1e-9: the series of degree 8 at a/2^s, squared. Torch's backward pass is far slower.
 
     Example:
         >>> squared_series(torch.tensor([[0.0, -1.0], [1.0, 0.0]]))  # cos 1, sin 1
@@ -213,10 +213,10 @@ def squared_series(a: Tensor) -> Tensor:
 
 
 def unfoldings(kernels: Tensor) -> list[Tensor]:
-    """Two matrices of a convolution's kernels; k times the norm of either is a bound of its own.
+    """Return two matrices of a convolution's kernels; k times the norm of either bounds the convolution.
 
-    The paper has two more, (o, w) × (i, h) and i × (o, h, w). In a skew convolution they are these,
-    transposed or with entries moved: the same norms, and ties would leave the gradient to rounding.
+    The paper has two more, (o, w) × (i, h) and i × (o, h, w). In a skew convolution they are the same two,
+    transposed or with entries moved. They have the same norms, and ties would leave the gradient to rounding.
     """
     o, i, h, w = kernels.shape
     return [kernels.permute(0, 2, 1, 3).reshape(o * h, i * w), kernels.reshape(o, i * h * w)]
@@ -228,7 +228,7 @@ def _norm(matrix: Tensor, vector: Tensor) -> Tensor:
 
 
 def series_upper(norm: float, terms: int) -> float:
-    r"""The largest |Σ_{j≤T} (iθ)^j/j!| for |θ| ≤ norm, proved in rational arithmetic.
+    r"""Bound |Σ_{j≤T} (iθ)^j/j!| for |θ| ≤ norm, in rational arithmetic.
 
     Its square is 1 + s^m r(s), a polynomial in s = θ². On a cell [a, b] r is at most the sum of its positive
     terms at b and its negative ones at a.
@@ -245,7 +245,7 @@ def series_upper(norm: float, terms: int) -> float:
 
 @lru_cache(maxsize=4)
 def _largest(terms: int) -> list[float]:
-    """The bound on [0, i/_CELLS] for every i."""
+    """Return the bound on [0, i/_CELLS] for every i."""
     coefficients = _square(terms)
     lowest = next(k for k, c in enumerate(coefficients) if k and c)
     found, excess = [1.0], Fraction(0)
@@ -259,7 +259,7 @@ def _largest(terms: int) -> list[float]:
 
 @lru_cache(maxsize=4)
 def _square(terms: int) -> list[Fraction]:
-    """Coefficients of |Σ (iθ)^j/j!|² in s = θ²: odd powers of θ cancel."""
+    """Return the coefficients of |Σ (iθ)^j/j!|² in s = θ²: odd powers of θ cancel."""
     found = [Fraction(0)] * (terms + 1)
     for j in range(terms + 1):
         for k in range(terms + 1):
@@ -282,10 +282,10 @@ def _square(terms: int) -> list[Fraction]:
     ],
 )
 class SOCRule(Built):
-    """`series_upper` of the proved norm of A."""
+    """The constant is `series_upper` of the proved norm of A."""
 
     def upper(self, module: SOCConv2d, shape: Shape, effort: str) -> Proof:
-        """1 for 3×3 kernels and twelve terms."""
+        """Prove the constant: 1 for 3×3 kernels and twelve terms."""
         (kernels,) = (w.detach().to("cpu", torch.float64) for w in module.weights())
         if not torch.equal(kernels, -kernels.transpose(0, 1).flip(2, 3)):
             raise InputError("expected skew-symmetric kernels")
@@ -293,7 +293,7 @@ class SOCRule(Built):
         return Proof(series_upper(proof.value, module.terms), proof.prover)
 
     def roundoff(self, module: SOCConv2d, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """By norms: what the series loses, and the bias."""
+        """Bound the rounding error of the series and of the bias by norms."""
         (x,) = inputs
         bias = 0.0 if module.bias is None else torch.linalg.vector_norm(module.bias) * _pixels(output)
         return SAFETY * gamma(_products(module)) * (_series(module) * sample_norm(x) + bias)
@@ -312,7 +312,7 @@ class SOCRule(Built):
 
 
 def _products(module: SOCConv2d) -> int:
-    """In an entry of x + At/j, and some more for kept weights, for 1/j and for the bias."""
+    """Count the products in an entry of x + At/j, with room for kept weights, 1/j and the bias."""
     return module.inner * module.kernel_size**2 + 8
 
 
@@ -321,28 +321,29 @@ def _series(module: SOCConv2d) -> float:
 
 
 def series_roundings(norm: float, absolute: float, terms: int, products: int) -> float:
-    r"""In units of γ‖x‖: what is lost where x + At/j is evaluated for j = T, …, 1.
+    r"""Return the rounding error of evaluating x + At/j for j = T, …, 1, in units of γ‖x‖.
 
-    `norm` is ‖A‖ and `absolute` ‖|A|‖, from above. A step rounds by γ(‖x‖ + ‖|A|‖‖t‖/j) and carries what was
-    lost before by ‖A‖/i for every i < j; γ‖|A|‖ more, as t itself is rounded, with the γ of float32. Steps
-    count in full where they carry less, so that the whole is no less than the numbers any of them adds.
+    `norm` is ‖A‖ and `absolute` ‖|A|‖, from above. A step rounds by γ(‖x‖ + ‖|A|‖‖t‖/j) and multiplies the
+    earlier error by ‖A‖/i for every i < j, plus γ‖|A|‖ because t itself is rounded, with the γ of float32.
+    Steps that would shrink the error count as 1, so that the total is no less than the numbers that any step
+    adds.
     """
     unit = products * 2.0**-23  # more than γ of float32
     lengths = _lengths(norm, terms)
     carried = _carried(norm + unit * absolute, terms)
     steps = zip(carried, lengths[1:], range(1, terms + 1), strict=True)
     lost = sum(by * (1 + absolute / j * length) for by, length, j in steps)
-    return lost * (1 + unit) + lengths[0] + 1  # and of what comes out, where the bias is added
+    return lost * (1 + unit) + lengths[0] + 1  # plus the output, where the bias is added
 
 
 def _lengths(norm: float, terms: int) -> list[float]:
-    """‖t‖ for ‖x‖ = 1: of the result, and of what enters the steps with j = 1, …, T."""
+    """Return ‖t‖ for ‖x‖ = 1: of the result, and of what enters the steps with j = 1, …, T."""
     steps = accumulate(range(terms, 0, -1), lambda t, j: 1 + norm / j * t, initial=1.0)
     return list(steps)[::-1]
 
 
 def _carried(norm: float, terms: int) -> list[float]:
-    """By how much the steps i < j enlarge what was lost at j = 1, …, T; at least 1."""
+    """Return by how much the steps i < j enlarge the error made at j = 1, …, T; at least 1."""
     factors = accumulate((norm / i for i in range(1, terms)), operator.mul, initial=1.0)
     return [max(1.0, factor) for factor in factors]
 
@@ -367,4 +368,4 @@ def _geometry(module: SOCConv2d, shape: Shape) -> Geometry:
     ],
 )
 class SOCLinearRule(Built, DerivedLinearRule):
-    """1, but for the rounding of the exponential."""
+    """The constant is 1, up to the rounding error of the exponential."""

@@ -1,8 +1,8 @@
-r"""Inputs shifted and divided by one number: the constant is that number's inverse, and nothing is lost.
+r"""Shift inputs and divide them by one number, whose inverse is the constant: the bound is exact.
 
 $$ y = \frac{x - \mu}{s}, \qquad K = 1/s $$
 
-For a number a channel there is `Normalised`, which folds them into the convolution that follows.
+For one number per channel use `Normalised`, which folds them into the convolution that follows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lipcert.types import Shape
 
 
 class Standardise(nn.Module):
-    """x ↦ (x − mean)/std, a mean a channel and one std."""
+    """The map x ↦ (x − mean)/std, with one mean per channel and a single std."""
 
     mean: Tensor
 
@@ -34,19 +34,19 @@ class Standardise(nn.Module):
         self.register_buffer("mean", torch.tensor([float(m) for m in mean]).view(-1, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape."""
+        """Return (x − mean)/std."""
         require_channels_of(self.mean, x, alone=True)
         return (x - self.mean) / self.std
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return f"mean={self.mean.flatten().tolist()}, std={self.std}"
 
 
 def require_channels_of(mean: Tensor, x: Tensor, alone: bool = False) -> None:
     """Raise where subtracting would repeat the one channel of `x`, or the batch: that stretches distances.
 
-    A mean may stand alone for all channels where nothing else depends on their number.
+    A single mean may serve all channels where nothing else depends on their number.
     """
     expected = mean.shape[0]
     if x.ndim < 3 or (x.shape[-3] != expected and not (alone and expected == 1)):
@@ -61,17 +61,17 @@ def require_channels_of(mean: Tensor, x: Tensor, alone: bool = False) -> None:
     ],
 )
 class StandardiseRule(Constant):
-    """1/std."""
+    """The constant is 1/std."""
 
     def constant(self, module: Any, shape: Shape | None) -> float:
-        """1/std, rounded up."""
+        """Return 1/std, rounded up."""
         return up(1 / float(module.std)) * SCALAR
 
     def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """A difference and a quotient, and the std of a float32 module."""
+        """Bound the error of a difference and a quotient, and of the std of a float32 module."""
         size = (inputs[0].abs() + module.mean.abs()) / module.std
         return 8 * U * sample_norm(size) + output[0].numel() * TINY
 
     def roundoff_gain(self, module: Any) -> float:
-        """8/std."""
+        """Return at least 8/std."""
         return 9 / float(module.std)

@@ -1,4 +1,4 @@
-"""Tables and figures of the paper: which recipes to train, what to draw, what is claimed."""
+"""Define the tables and figures of the paper: recipes to train, pictures to draw, claims to check."""
 
 from lipcert.paper.definition import REPRODUCTIONS, Reproduction
 

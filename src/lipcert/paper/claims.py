@@ -1,6 +1,7 @@
-"""Questions that claims of the paper put to rows: does it rise, does it stay, who is ahead.
+"""Checks of the paper's claims in rows: does a column rise, does it stay, which series is ahead.
 
-A difference counts if it is larger than the seeds at either end are apart; what is smaller is left open.
+A difference counts if it is larger than the spread of the seeds at either end; otherwise the claim stays
+open.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def scale_sets_khf(rows: Sequence[Outcome]) -> Verdict:
     """K_hf = 1/σ = log((1−p)/p)/ε for every CLL row, whatever K_f is.
 
     The certificate says so by definition, for a loss that divides by the proved K_f. Training divided by an
-    estimate K, so what is asked is whether K_f/(σK), the constant of what was trained, is 1/σ to 5 %.
+    estimate K, so the check is whether K_f/(σK), the constant of the trained loss, is 1/σ to 5 %.
     """
     mine = [(row.run.k_f, row.k_f_in_training) for row in rows if row.run.loss == "cll"]
     k_f = [proved for proved, _ in mine]
@@ -110,7 +111,7 @@ def _moved(low: Place, high: Place) -> bool | None:
 
 
 def _all(parts: Sequence[bool | None]) -> bool | None:
-    """False if one is, open if one is, else true."""
+    """Return False if one part is False, None if one is open, else True."""
     if False in parts:
         return False
     return None if None in parts else True

@@ -1,4 +1,4 @@
-"""What a table or figure of the paper consists of: trainings, what is drawn of them, what is claimed."""
+"""The definition of a table or figure of the paper: trainings, drawings, claims."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BUDGETS = ("full", "cpu", "smoke")
 
 @dataclass(frozen=True)
 class Variant:
-    """A training of it: a recipe with some keys set, its place along the axis, the line it belongs to."""
+    """One training: a recipe with some keys set, its place along the axis, and its series."""
 
     recipe: str
     settings: tuple[str, ...] = ()
     x: float | None = None
     series: str = ""
-    more_seeds: tuple[int, ...] = ()  # beside those that all have, unless the caller chooses
+    more_seeds: tuple[int, ...] = ()  # besides the common seeds, unless the caller chooses
 
     @property
     def name(self) -> str:
@@ -41,15 +41,15 @@ class Variant:
 class Reduction:
     """The part that a smaller budget leaves out."""
 
-    settings: tuple[str, ...] = ()  # beside those of the recipe's own budget
+    settings: tuple[str, ...] = ()  # besides those of the recipe's own budget
     seeds: tuple[int, ...] = (1,)
-    variants: tuple[Variant, ...] | None = None  # other ones than the paper's
+    variants: tuple[Variant, ...] | None = None  # instead of the paper's
     cost: str = ""  # measured
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim holds in some rows, and by which numbers; None where the seeds leave it open."""
+    """The result of a claim in some rows, with the numbers; None where the seeds leave it open."""
 
     holds: bool | None
     found: str
@@ -72,13 +72,13 @@ class Trained:
     outcomes: Sequence[Outcome]
 
 
-# Draws under a base name.
+# Draw files with a base name.
 Draw = Callable[[Trained, Path], list[Path]]
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A table or figure."""
+    """A table or figure of the paper."""
 
     name: str
     summary: str
@@ -86,7 +86,7 @@ class Reproduction:
     draw: Draw
     budgets: Mapping[str, Reduction] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
-    shown: tuple[str, ...] = ()  # keys of recipes without whose values nothing can be drawn
+    shown: tuple[str, ...] = ()  # keys of recipes whose values the drawing needs
 
     def at(self, budget: str | None) -> Reduction:
         """Return what a budget leaves out."""
@@ -101,7 +101,7 @@ class Reproduction:
         seeds: Sequence[int] | None = None,
         settings: Sequence[str] = (),
     ) -> list[tuple[Variant, Trial]]:
-        """Every variant with every seed; further settings are for all of them."""
+        """Return every variant with every seed; further settings apply to all of them."""
         reduction = self.at(budget)
         variants = self.variants if reduction.variants is None else reduction.variants
         self._refuse_fixed(settings, variants)
@@ -116,7 +116,7 @@ class Reproduction:
         ]
 
     def _refuse_fixed(self, settings: Sequence[str], variants: Sequence[Variant]) -> None:
-        """Raise for a setting that makes the difference between the trainings: it is not for all of them."""
+        """Raise for a setting that distinguishes the trainings, because it cannot apply to all of them."""
         fixed = {_key(setting) for variant in variants for setting in variant.settings} | set(self.shown)
         for key in map(_key, settings):
             if any(f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.") for other in fixed):
@@ -129,7 +129,7 @@ class Reproduction:
         return sorted({*reduction.seeds, *(seed for variant in variants for seed in variant.more_seeds)})
 
     def cost(self, budget: str) -> str:
-        """How many trainings of how many epochs, and how long that took somewhere."""
+        """Say how many trainings of how many epochs there are, and how long they took."""
         reduction = self.at(budget)
         variants = self.variants if reduction.variants is None else reduction.variants
         recipes = {variant.recipe for variant in variants}

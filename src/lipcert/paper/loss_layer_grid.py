@@ -1,4 +1,4 @@
-"""Every loss on every family of layers, in one network: the grid no paper has."""
+"""The grid of every loss on every family of layers, in one network, which no paper has."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from lipcert.tables.kinds import TEXT
 RECIPE = "cifar10-grid"
 CLEAN, CRA = clean("test"), cra("test", 36 / 255)
 
-# ε grows over the first half, as its authors have it.
+# ε grows over the first half, as in its authors' code.
 _GROWING = "schedule.loss.eps={name: ramp, first: 0.0333, until: 0.5}"
-# Where a margin is a distance only if every logit has the constant 1.
+# The margin is a distance only if every logit has the constant 1.
 _NORMALISED = "model.head=lln"
 
-# Each loss as its own recipes have it, in short trainings: ε = 0.15 or its paper's, the head it was made for.
+# Each loss as in its own recipes, in short trainings: ε = 0.15 or its paper's, and the head it was made for.
 # CLL also with EMMA's ε, as a short training certifies more with a wide logistic; a growing one
 # costs CLL six points and more on layers with the constant 1 (docs/results.md).
 LOSSES: dict[str, tuple[str, ...]] = {
@@ -48,7 +48,7 @@ LOSSES: dict[str, tuple[str, ...]] = {
     "cross-entropy": ("loss={name: cross-entropy}",),
 }
 
-# SOC's cells take longest, a tenth less so.
+# SOC's cells take longest; this setting saves a tenth.
 _FAMILIES = {"soc": ("train.channels_last=true",)}
 
 

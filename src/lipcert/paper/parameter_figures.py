@@ -21,13 +21,13 @@ from lipcert.tables.kinds import CONSTANT, PERCENT, Kind, Range
 CLL, GLORO = "cifar10-4c3f-cll", "cifar10-4c3f-gloro"
 CLEAN, CRA, AT_EPS = clean("test"), cra("test", 36 / 255), cra_at_eps("test")
 
-# A quarter of the width and six epochs: 4C3F in about three minutes of one core.
+# A quarter of the width and six epochs: 4C3F in about three minutes on one core.
 _THIN = ("model.width=0.25", "train.epochs=6", "certify.effort=auto", "train.threads=1")
 _SEEDS = (1, 2)
 
 
 def _budgets(few: Sequence[Variant], *settings: str, cost: str = "") -> dict[str, Reduction]:
-    """For a CPU, and to see that it works; `cost` is that of the first."""
+    """Return reductions for a CPU and for a smoke test; `cost` is that of the first."""
     return {
         "cpu": Reduction((*_THIN, *settings), _SEEDS, tuple(few), cost),
         "smoke": Reduction(variants=(few[0], few[-1])),
@@ -104,7 +104,7 @@ SLACK = Reproduction(
 
 
 def _epsilons() -> tuple[Variant, ...]:
-    """Certified at the ε of training."""
+    """Return the variants, certified at the ε of training."""
     return tuple(
         Variant(recipe, (f"loss.eps={eps}", f"certify.radii=[{eps}]"), eps, series)
         for recipe, series in ((CLL, "CLL"), (GLORO, "GloRo"))
@@ -134,7 +134,7 @@ EPSILON = Reproduction(
         ),
     ),
     {
-        # Twelve epochs: after six the two losses are still level.
+        # Twelve epochs: after six the two losses are still equal.
         **_budgets(
             _epsilons(),
             "certify.tightness=cpu",
@@ -165,7 +165,7 @@ LAMBDA = Reproduction(
     "Figure D4a: λ = 1e-15 … 1e-1, CRA and K_f, 4C3F",
     _over("loss.lam", _LAMBDAS),
     partial(_draw, Axis("λ", log=True), (_ACCURACIES, _CONSTANTS)),
-    # As in the paper K is detached: λ alone steers it.
+    # As in the paper K is detached: only λ controls it.
     _budgets(
         _over("loss.lam", _FEW_LAMBDAS),
         "loss.detach_constant=true",
@@ -265,7 +265,7 @@ CONVERGENCE = Reproduction(
     "Figure D1: CRA over epochs, CLL against GloRo with ε fixed and growing, 4C3F",
     _THREE,
     _convergence,
-    # The rate of the paper, constant for half of the time.
+    # The learning rate of the paper, constant for half of the time.
     _budgets(
         _THREE,
         "train.epochs=20",

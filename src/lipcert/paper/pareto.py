@@ -17,7 +17,7 @@ from lipcert.tables.kinds import percent
 CLEAN, NEAR, FAR = clean("test"), cra("test", 36 / 255), cra("test", 108 / 255)
 OVER_SLACK, OVER_EPS, RIVAL = "CLL, slack", "CLL, ε", "GloRo, ε"
 
-# Two seeds at the ends of what is varied.
+# Two seeds at the ends of the varied values.
 _SLACKS = {0.05: (2,), 0.1: (), 0.15: (), 0.25: (), 0.35: (2,)}
 _EPS = {0.1: (2,), 0.2: (), 0.3: (2,)}
 _RIVAL_EPS = {0.05: (2,), 0.1: (), 0.15: (), 0.2: (), 0.3: (), 0.45: (2,)}

@@ -1,4 +1,4 @@
-"""Recipes: one YAML per result, and what reads, checks and runs them."""
+"""Recipes: one YAML per result, and the code that reads, checks and runs them."""
 
 from lipcert.recipes.execution import execute, execute_stack
 from lipcert.recipes.reading import packaged_recipes, read_recipe

@@ -9,7 +9,7 @@ from lipcert.errors import InputError
 
 
 def parse_values(text: str) -> list[str]:
-    """Values between commas, with ranges of whole numbers; what stands in brackets is one value.
+    """Split values at commas and expand ranges of whole numbers; brackets enclose one value.
 
     Example:
         >>> parse_values("1..3,7")
@@ -30,7 +30,7 @@ def parse_values(text: str) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Split at the commas that stand in no bracket."""
+    """Split at the commas outside brackets."""
     parts, depth = [""], 0
     for sign in text:
         depth += (sign in "[{") - (sign in "]}")
@@ -42,7 +42,7 @@ def _parts(text: str) -> list[str]:
 
 
 def combinations(axes: Sequence[str], flag: str) -> list[dict[str, str]]:
-    """Every combination of one value a key.
+    """Return every combination of one value per key.
 
     Example:
         >>> combinations(["seed=1,2", "loss.eps=0.1"], "--over")
@@ -58,7 +58,7 @@ def combinations(axes: Sequence[str], flag: str) -> list[dict[str, str]]:
 
 
 def settings_of(chosen: Mapping[str, str]) -> list[str]:
-    """As `--set` takes them."""
+    """Return the settings in the form of `--set`."""
     return [f"{key}={value}" for key, value in chosen.items()]
 
 

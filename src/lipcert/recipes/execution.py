@@ -1,4 +1,4 @@
-"""A recipe carried out: build, train, certify, write the run directory."""
+"""Run a recipe: build, train, certify, write the run directory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def execute(
             _announce(plan)
             run.start(recipe.model_dump(mode="json"), resume=resume, overwrite=overwrite)
         fabric = (hardware or Hardware()).launch()
-        fabric.barrier()  # nobody looks into the directory before it is ready
+        fabric.barrier()  # no process looks into the directory before it is ready
         if not run.certificate.exists():
             seconds = fit(plan, run, fabric)
             _conclude(recipe, plan, card, run, seconds, fabric, splits)
@@ -60,7 +60,7 @@ def execute(
 
 @contextlib.contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """Let torch use so many threads within it, as many as before afterwards."""
+    """Set torch's number of threads inside this context, and restore it afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:
@@ -70,7 +70,7 @@ def _threads(count: int | None) -> Iterator[None]:
 
 
 def _announce(plan: Plan) -> None:
-    """Say what was found, if someone watches."""
+    """Describe the data, if stderr is a terminal."""
     if sys.stderr.isatty():
         data = plan.train
         shape = "×".join(map(str, data.input_shape))
@@ -97,7 +97,7 @@ def execute_stack(
         check_stack([plan for plan, _ in built.values()])
         fabric = _launch_alone(hardware or Hardware())
         trees = {run: recipe.model_dump(mode="json") for run, recipe in runs.items()}
-        for run, tree in trees.items():  # all of them, before any is touched
+        for run, tree in trees.items():  # all of them, before any is changed
             run.check(tree, resume=resume, overwrite=overwrite)
         for run, tree in trees.items():
             run.start(tree, resume=resume, overwrite=overwrite)
@@ -144,7 +144,7 @@ def _measure_all(runs: Mapping[Run, Recipe], fabric: Fabric, splits: Splits) -> 
 
 
 def build(recipe: Recipe, splits: Splits | None = None) -> tuple[Plan, ModelCard]:
-    """The training a recipe describes, and the card of its model; `splits` keeps what was loaded."""
+    """Return the training a recipe describes, and its model card; `splits` keeps what was loaded."""
     splits = splits or Splits()
     train = splits.of(recipe, "train")
     card = recipe.make_card(train)
@@ -166,7 +166,7 @@ def build(recipe: Recipe, splits: Splits | None = None) -> tuple[Plan, ModelCard
 def _conclude(
     recipe: Recipe, plan: Plan, card: ModelCard, run: Run, seconds: float, fabric: Fabric, splits: Splits
 ) -> None:
-    """Keep the trained model, and what is proved about it."""
+    """Save the trained model, and what is proved about it."""
     if fabric.is_global_zero:
         save(plan.model, card, run.model)
     prover, certified = _certify(recipe, plan, shard_of(fabric), splits)
@@ -178,14 +178,14 @@ def _conclude(
 
 
 def _measure_tightness(recipe: Recipe, run: Run, fabric: Fabric, splits: Splits) -> None:
-    """By the first process; the others are done, nobody waits for this."""
+    """Measure tightness in the first process; the others are done and do not wait."""
     if recipe.certify.tightness is not None and fabric.is_global_zero:
         data = splits.of(recipe, "train")
         measure(run, recipe, data, recipe.certify.tightness, quiet=not sys.stderr.isatty())
 
 
 def _certify(recipe: Recipe, plan: Plan, shard: Shard, splits: Splits) -> tuple[Certifier, Certified]:
-    """The proof, and the certificate of every sample of the recipe's splits."""
+    """Return the proof, and the certificate of every sample of the recipe's splits."""
     settings = recipe.certify
     shard.share(plan.model.cpu())
     with proving():

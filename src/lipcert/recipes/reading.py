@@ -1,4 +1,4 @@
-"""From a name or a YAML file to a checked `Recipe`: inheritance, budget, overrides, validation."""
+"""Read a checked `Recipe` from a name or a YAML file: inheritance, budget, overrides, validation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PACKAGED = files("lipcert.recipes") / "library"
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.1 takes 1e-3 for a text; here it is a number, as everybody means it."""
+    """A loader that reads 1e-3 as a number, where YAML 1.1 reads a text."""
 
 
 _Loader.add_implicit_resolver(
@@ -29,12 +29,12 @@ _Loader.add_implicit_resolver(
 
 
 def packaged_recipes() -> list[str]:
-    """The names of the recipes that come with lipcert."""
+    """Return the names of the recipes in the package."""
     return sorted(f.name.removesuffix(".yaml") for f in _PACKAGED.iterdir() if f.name.endswith(".yaml"))
 
 
 def read_recipe(source: str, budget: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
-    """The recipe of a packaged name or a path, at a budget, with `key=value` overrides."""
+    """Read the recipe of a packaged name or a path, at a budget, with `key=value` overrides."""
     tree = _read(source)
     budgets = tree.pop("budgets", {})
     if budget is not None and budget != "full":
@@ -56,7 +56,7 @@ def read_recipe(source: str, budget: str | None = None, overrides: Sequence[str]
 
 
 def _read(source: str, heirs: tuple[str, ...] = ()) -> Tree:
-    """The tree of a recipe, laid over the one it extends."""
+    """Read the tree of a recipe, merged over the one it extends."""
     if source in heirs:
         raise InputError(f"{source}: extends itself")
     name, text = _text(source)
@@ -97,7 +97,7 @@ def _text(source: str) -> tuple[str, str]:
 
 
 def _merge(base: Tree, over: Tree, keep_null: bool = False) -> Tree:
-    """`over` laid over `base`: null removes a key, and another name replaces a whole component."""
+    """Merge `over` into `base`: null removes a key, and another name replaces a whole component."""
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
@@ -112,12 +112,12 @@ def _merge(base: Tree, over: Tree, keep_null: bool = False) -> Tree:
 
 
 def _unfold(flat: Any) -> Tree:
-    """{"a.b": c} as {"a": {"b": c}}; a schedule's own key keeps its dot."""
+    """Return {"a.b": c} as {"a": {"b": c}}; a schedule's own key keeps its dot."""
     if not isinstance(flat, dict):
         raise InputError(f"budgets: expected keys and values, got {flat!r}")
     tree: Tree = {}
     for key, value in flat.items():
-        tree = _merge(tree, _nested(str(key), value), keep_null=True)  # it removes later, from the recipe
+        tree = _merge(tree, _nested(str(key), value), keep_null=True)  # null removes later, from the recipe
     return tree
 
 

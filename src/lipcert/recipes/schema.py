@@ -1,4 +1,4 @@
-"""What a recipe may say. Every key is checked before anything is written or computed."""
+"""The keys of a recipe. Every key is checked before anything is written or computed."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class _Strict(BaseModel):
 
 
 class Component(BaseModel):
-    """The name of something registered, and its arguments beside it."""
+    """The name of a registered component, with its arguments beside it."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: str
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Everything but the name."""
+        """Return everything but the name."""
         return dict(self.model_extra or {})
 
     def check(self, registry: Registry[Any], where: str, *provided: str) -> dict[str, Any]:
-        """The arguments, converted to the types of the registered constructor."""
+        """Return the arguments, converted to the types of the registered constructor."""
         try:
             constructor = registry[self.name].constructor
         except InputError as error:
@@ -62,7 +62,7 @@ class AugmentationComponent(Component):
 
 
 class TrainSettings(_Strict):
-    """How long, in which pieces, on what."""
+    """Settings of the training: its length, its pieces, its precision and threads."""
 
     epochs: int = Field(gt=0)
     batch_size: int = Field(gt=0)
@@ -100,12 +100,12 @@ class CertifySettings(_Strict):
 
     @property
     def balls(self) -> tuple[float, ...]:
-        """On which local bounds are proved besides the global ones."""
+        """Return the balls on which local bounds are proved, besides the global ones."""
         return balls_for(self.radii) if self.local else ()
 
 
 class Recipe(_Strict):
-    """One training, whole: what `lipcert train` runs."""
+    """One complete training, as `lipcert train` runs it."""
 
     name: str
     claim: str = ""
@@ -120,7 +120,7 @@ class Recipe(_Strict):
     certify: CertifySettings
 
     def check(self) -> None:
-        """Names, arguments and values of every component; raises `InputError` naming the key."""
+        """Check names, arguments and values of every component; raise `InputError` with the key."""
         self.data.check(DATASETS, "data", "split")
         self.model.check(MODELS, "model", "num_classes", "input_shape")
         self.make_optimizer()([torch.nn.Parameter(torch.zeros(1))])
@@ -131,13 +131,13 @@ class Recipe(_Strict):
             self._check_target(key, loss)
 
     def make_data(self, split: Split) -> Dataset:
-        """One split of the data."""
+        """Load one split of the data."""
         arguments = self.data.check(DATASETS, "data", "split")
         data: Dataset = within("data", partial(load, self.data.name, split=split, **arguments))
         return data
 
     def make_card(self, data: Dataset) -> ModelCard:
-        """The model that fits the data, as its file will describe it."""
+        """Return the card of a model that fits the data."""
         return ModelCard(
             name=self.model.name,
             num_classes=len(data.classes),
@@ -147,7 +147,7 @@ class Recipe(_Strict):
         )
 
     def make_model(self, card: ModelCard) -> nn.Module:
-        """The architecture, initialised from the seed."""
+        """Build the architecture, initialised from the seed."""
         torch.manual_seed(self.seed)
         model: nn.Module = within("model", card.build)
         if self.start is not None:
@@ -155,11 +155,11 @@ class Recipe(_Strict):
         return model.to(getattr(torch, self.train.dtype))
 
     def make_optimizer(self) -> MakeOptimizer:
-        """Return a function that makes the optimiser of some parameters."""
+        """Return a function that makes the optimiser for given parameters."""
         arguments = self.optimizer.check(OPTIMIZERS, "optimizer", "parameters", "head")
         create = OPTIMIZERS[self.optimizer.name].constructor
 
-        @wraps(create)  # with its signature, which says whether it asks for the head
+        @wraps(create)  # keeps its signature, which shows whether it takes the head
         def make(*given: Any, **named: Any) -> torch.optim.Optimizer:
             optimizer: torch.optim.Optimizer = within(
                 "optimizer", partial(create, *given, **named, **arguments)
@@ -178,21 +178,21 @@ class Recipe(_Strict):
         return made
 
     def make_loss(self) -> Loss:
-        """The loss at its starting values."""
+        """Make the loss at its starting values."""
         arguments = self.loss.check(LOSSES, "loss")
         loss: Loss = within("loss", partial(LOSSES.create, self.loss.name, **arguments))
         return loss
 
     def final_loss(self) -> Loss:
-        """The loss with its numbers as they are at the end of training."""
+        """Make the loss with its numbers at the end of training."""
         return scheduled(self.make_loss(), self.make_schedules(), 1.0)
 
     def stated_training(self) -> Training:
-        """Return what a certificate says of this training."""
+        """Return what a certificate states about this training."""
         return Training(self.name, self.seed, self.loss.name, self.final_loss())
 
     def make_schedules(self) -> dict[str, Schedule]:
-        """By the number they move."""
+        """Make the schedules, by the number they change."""
         return {
             key: within(
                 f"schedule.{key}",
@@ -214,7 +214,7 @@ class Recipe(_Strict):
 
 
 def within(where: str, make: Callable[[], Any]) -> Any:
-    """Prefix a constructor's complaint with the key it is about."""
+    """Run a constructor and prefix its complaint with the key it is about."""
     try:
         return make()
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Arguments of a recipe checked against the signature they are meant for."""
+"""Check arguments of a recipe against the signature of their function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lipcert.errors import InputError
 def checked_arguments(
     function: Callable[..., Any], arguments: Mapping[str, Any], provided: set[str], where: str
 ) -> dict[str, Any]:
-    """`arguments` converted to the annotated types; `provided` ones are lipcert's own to give."""
+    """Convert `arguments` to the annotated types; `provided` ones are given by lipcert."""
     names = {p.name for p in inspect.signature(function).parameters.values()} - provided
     for name in arguments:
         if name not in names:
@@ -28,7 +28,7 @@ def checked_arguments(
 
 
 def _model_of(function: Callable[..., Any], provided: frozenset[str]) -> type[BaseModel]:
-    """A pydantic model with one field a parameter."""
+    """Return a pydantic model with one field per parameter."""
     hints = _hints(function)
     fields: dict[str, Any] = {}
     for p in inspect.signature(function).parameters.values():
@@ -39,7 +39,7 @@ def _model_of(function: Callable[..., Any], provided: frozenset[str]) -> type[Ba
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Annotations as types; those a dataclass inherits are read where they were written."""
+    """Return annotations as types; inherited ones of a dataclass are resolved where they were written."""
     if not isinstance(function, type):
         return get_type_hints(function)
     maker = next(kind for kind in function.__mro__ if "__init__" in vars(kind))
@@ -49,9 +49,9 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def first_error(error: ValidationError) -> str:
-    """`key: what was expected, got value`, of the first complaint."""
+    """Return `key: what was expected, got value` for the first complaint."""
     first = error.errors()[0]
-    # A union complains once a member, with the member's name at the end of the path.
+    # A union complains once per member, with the member's name at the end of the path.
     path = [
         str(part)
         for part in first["loc"]

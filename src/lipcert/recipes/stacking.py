@@ -1,4 +1,4 @@
-"""Several recipes of one architecture as one training: which they are, and how they are carried out."""
+"""Several recipes of one architecture as one training: which ones may be combined, and how."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lipcert.recipes.schema import Recipe
 def read_stack(
     sources: Sequence[str], budget: str | None, overrides: Sequence[str], axes: Sequence[str]
 ) -> dict[str, Recipe]:
-    """Every recipe with every combination of the axes' values, by the name of its run.
+    """Return every recipe with every combination of the axes' values, by the name of its run.
 
     Example:
         >>> list(read_stack(["moons-cll"], "smoke", [], ["seed=1..3", "loss.eps=0.1"]))
@@ -34,7 +34,7 @@ def read_stack(
 
 
 def check_alike(recipes: Mapping[str, Recipe]) -> None:
-    """Raise unless they differ in seed, data and loss alone: all else is one."""
+    """Raise unless the recipes differ in seed, data and loss alone."""
     (first, one), *others = recipes.items()
     for name, recipe in others:
         mine, theirs = shared_part(one), shared_part(recipe)
@@ -46,7 +46,7 @@ def check_alike(recipes: Mapping[str, Recipe]) -> None:
 
 
 def shared_part(recipe: Recipe) -> dict[str, Any]:
-    """Return what the recipes of a stack have in common."""
+    """Return the settings that the recipes of a stack share."""
     schedule = {k: v.model_dump() for k, v in recipe.schedule.items() if k.startswith("optimizer.")}
     parts = (recipe.model, recipe.optimizer, recipe.train)
     model, optimizer, train = (part.model_dump(mode="json") for part in parts)
@@ -54,5 +54,5 @@ def shared_part(recipe: Recipe) -> dict[str, Any]:
 
 
 def gains_from_stacking(recipe: Recipe) -> bool:
-    """MLPs do: their steps are calls more than work. Others are as fast side by side."""
+    """Return whether stacking is faster: for MLPs, whose steps are calls more than work."""
     return recipe.model.name == "mlp"

@@ -1,4 +1,4 @@
-"""How close a proved constant is to the truth: a witnessed lower bound over the proved upper one."""
+"""Measure how close a proved constant is to the truth: a witnessed lower bound over the proved one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lipcert.runs.tightness import BudgetName, Pair, Tightness
 
 
 class Budget(NamedTuple):
-    """How long to search."""
+    """The length of a search."""
 
     pairs: int
     steps: int

@@ -1,1 +1,1 @@
-"""Tables and pictures from run directories."""
+"""Make tables and pictures from run directories."""

@@ -1,4 +1,4 @@
-"""The diagrams of a report on paper: PNG, SVG and PDF."""
+"""Print the diagrams of a report as PNG, SVG and PDF."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lipcert.report.palette import GREY, INK, Look
 
 
 def print_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
-    """One file a chart and kind."""
+    """Write one file per chart and format."""
     folder.mkdir(parents=True, exist_ok=True)
     return [path for chart in charts for path in _print(chart, folder / chart.name)]
 

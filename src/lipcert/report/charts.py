@@ -22,7 +22,7 @@ _POINTS = 400
 
 @dataclass(frozen=True)
 class Line:
-    """Points of one colour; `spread` is the standard deviation of the seeds at each."""
+    """Points of one colour; `spread` is the standard deviation over the seeds at each point."""
 
     name: str
     x: list[float]
@@ -46,10 +46,10 @@ class Chart:
 
 
 def radius_chart(runs: Sequence[Finished]) -> Chart:
-    """How much is right and certified, at every radius."""
+    """Chart the share of correct and certified samples at every radius."""
     radii = sorted({radius for run in runs for radius in run.recipe.certify.radii})
     robust = {run.name: run.robust.sort().values.numpy() for run in runs}
-    finite = [found[np.isfinite(found)] for found in robust.values()]  # a constant classifier has no end
+    finite = [found[np.isfinite(found)] for found in robust.values()]  # constant ones have infinite radii
     farthest = max([1.2 * max(radii), *(np.quantile(found, 0.995) for found in finite if len(found))])
     shown = np.linspace(0.0, float(farthest), _POINTS)
     lines = []

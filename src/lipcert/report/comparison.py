@@ -1,4 +1,4 @@
-"""Finished runs in the columns of the paper, each with the paper's row beside it."""
+"""Show finished runs in the columns of the paper, each with the paper's row beside it."""
 
 from __future__ import annotations
 

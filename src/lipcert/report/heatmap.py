@@ -1,4 +1,4 @@
-"""Numbers of a grid as colours, with the numbers written into them."""
+"""Draw the numbers of a grid as colours, with the numbers written into them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from matplotlib.axes import Axes
 from lipcert.report.figure import new_grid, save_figure
 from lipcert.report.palette import INK
 
-# Mean numbers by (row, column); what is missing stays white.
+# Mean numbers by (row, column); missing numbers stay white.
 Cells = Mapping[tuple[str, str], float]
 
 
 def heatmaps(
     panels: Mapping[str, Cells], rows: Sequence[str], columns: Sequence[str], note: str, base: Path
 ) -> list[Path]:
-    """BASE.png, .svg and .pdf: a map for every panel, side by side; percent."""
+    """Write BASE.png, .svg and .pdf: one map per panel, side by side, in percent."""
     width = (0.55 * len(columns) + 1.8) * len(panels)
     figure, grid = new_grid(1, len(panels), (width, 0.38 * len(rows) + 1.6))
     for axes, (title, cells) in zip(grid[0], panels.items(), strict=True):

@@ -1,4 +1,4 @@
-"""Methods and models as the paper prints them."""
+"""Names of methods and models as the paper prints them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _METHODS = {
     "hkr": "HKR",
 }
 _MODELS = {"sandwich": "Sandwich", "liresnet": "LiResNet", "bronet": "BRONet", "lipnext": "LipNeXt"}
-# Papers that took the loss of AOL for layers of their own.
+# Papers that used the loss of AOL with their own layers.
 _AOL_LAYERS = {"sll": "SLL", "sandwich": "LBDN"}
 
 # Arguments that make a network smaller or larger than the published one.
@@ -28,7 +28,7 @@ _SIZES = ("width", "convolutions", "dense", "inner", "stages")
 
 
 def method_of(recipe: Recipe) -> str:
-    """Whose loss, or whose network, it is."""
+    """Return the name of the paper's method."""
     if recipe.loss.name == "lmt" and recipe.train.local is not None:
         return "Local-Lip-B"
     if recipe.loss.name == "aol":
@@ -37,7 +37,7 @@ def method_of(recipe: Recipe) -> str:
 
 
 def model_of(recipe: Recipe) -> str:
-    """The published architecture."""
+    """Return the name of the published architecture."""
     name, arguments = recipe.model.name, recipe.model.arguments
     if name == "lipconv":
         return f"LipConv-{arguments.get('depth', 20)}"
@@ -49,7 +49,7 @@ def model_of(recipe: Recipe) -> str:
 
 
 def is_published_size(recipe: Recipe) -> bool:
-    """Whether no argument changes the size of the architecture."""
+    """Return whether no argument changes the size of the architecture."""
     arguments: dict[str, Any] = recipe.model.arguments
     usual = {"width": 1.0, "stages": 3 if recipe.data.name.startswith("cifar") else 4}
     return all(name not in arguments or arguments[name] == usual.get(name) for name in _SIZES)

@@ -1,4 +1,4 @@
-"""What someone who is handed a model should know: a page of Markdown from its recipe and certificate."""
+"""Write a model card: a page of Markdown from recipe and certificate for the model's users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIMITS = """\
 
 
 def model_card(place: Path, name: str) -> str:
-    """The card of a run directory or a packaged model."""
+    """Return the card of a run directory or a pretrained model."""
     recipe, statement = read_recipe(str(place / "recipe.yaml")), Run(place).statement()
     card = read_card(model_file(place))
     parameters = sum(p.numel() for p in load(place).parameters())

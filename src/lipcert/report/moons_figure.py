@@ -1,4 +1,4 @@
-"""Pictures of two-moons classifiers: boundary, certified margin, and what lies inside it."""
+"""Pictures of two-moons classifiers: boundary, certified margin, and the points inside it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PictureNumbers:
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished moons run, ready to draw."""
+    """A finished moons run with everything to draw."""
 
     numbers: PictureNumbers
     prover: Certifier
@@ -64,7 +64,7 @@ class Picture:
         return cls(PictureNumbers.of(run), prover, data, prover(data.x))
 
     def margin(self, x: Tensor) -> np.ndarray:
-        """f₁ − f₀."""
+        """Return f₁ − f₀."""
         logits = self.prover.logits(x)
         return (logits[:, 1] - logits[:, 0]).numpy()
 
@@ -75,7 +75,7 @@ class Picture:
 
 
 def draw_panel(axes: Axes, picture: Picture) -> None:
-    """Black boundary, grey margin lines, class colours, red where wrong or not robust."""
+    """Draw a black boundary, grey margin lines, class colours, and red where wrong or not robust."""
     x, y = picture.data.x.numpy(), picture.data.y.numpy()
     robust = (
         (picture.certificate.prediction == picture.data.y) & picture.certificate.at(picture.numbers.eps)
@@ -116,7 +116,7 @@ def _draw_lines(axes: Axes, picture: Picture) -> None:
 
 
 def draw_outputs(axes: Axes, picture: Picture) -> None:
-    """Where the outputs lie, the margin in the same units, and the probability the loss makes of them."""
+    """Draw the distribution of the outputs, the margin in the same units, and the probability of the loss."""
     margin, y = picture.margin(picture.data.x), picture.data.y.numpy()
     reach = 1.05 * max(float(np.abs(margin).max()), picture.width)
     bins = np.linspace(-reach, reach, 80).tolist()
@@ -135,7 +135,7 @@ def draw_outputs(axes: Axes, picture: Picture) -> None:
 
 
 def moons_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """A row a loss, a column a margin width; a single width is drawn side by side."""
+    """Draw one row per loss and one column per margin width; a single width is drawn side by side."""
     pictures = [Picture.of(run) for run in runs]
     losses = list(dict.fromkeys(p.numbers.loss for p in pictures))
     widths = sorted({p.numbers.eps for p in pictures})
@@ -144,7 +144,7 @@ def moons_figure(runs: Sequence[Run], path: Path) -> list[Path]:
     for picture in pictures:
         draw_panel(cells[picture.numbers.loss, picture.numbers.eps], picture)
     for (loss, eps), axes in cells.items():
-        axes.set(xticks=[], yticks=[])  # one whose training failed stays empty
+        axes.set(xticks=[], yticks=[])  # a failed training stays empty
         title, width = LOSS_TITLES.get(loss, loss), f"$2\\varepsilon = {2 * eps:g}$"
         if len(widths) == 1:
             axes.set_title(f"{title}, {width}", fontsize=10)
@@ -156,7 +156,7 @@ def moons_figure(runs: Sequence[Run], path: Path) -> list[Path]:
 
 
 def slack_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """A panel a slack."""
+    """Draw one panel per slack."""
     pictures = [Picture.of(run) for run in runs]
     figure, grid = _grid(1, len(pictures))
     for axes, picture in zip(grid[0], pictures, strict=True):
@@ -168,7 +168,7 @@ def slack_figure(runs: Sequence[Run], path: Path) -> list[Path]:
 
 
 def soc_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """A row a γ, a column a depth; runs of another loss in a column of their own."""
+    """Draw one row per γ and one column per depth; runs of another loss get their own column."""
     places = [_depth_and_gamma(run) for run in runs]
     depths = sorted({place[0] for place in places if place})
     gammas = sorted({place[1] for place in places if place})
@@ -197,7 +197,7 @@ def _depth_and_gamma(run: Run) -> tuple[int, float] | None:
 
 
 def teaser_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """A column a loss: the classifier, and its outputs below."""
+    """Draw one column per loss: the classifier, and its outputs below."""
     pictures = [Picture.of(run) for run in runs]
     figure, grid = _grid(2, len(pictures), height_ratios=[1.25, 1])
     for column, picture in zip(grid.T, pictures, strict=True):
@@ -208,7 +208,7 @@ def teaser_figure(runs: Sequence[Run], path: Path) -> list[Path]:
 
 
 def _grid(rows: int, columns: int, **settings: Any) -> tuple[Figure, np.ndarray]:
-    """Panels in the shape of the moons, with room for a legend below."""
+    """Make panels in the shape of the moons, with room for a legend below."""
     size = (3.2 * columns, 2.1 * rows + 0.6)
     return new_grid(rows, columns, size, **settings)
 
@@ -220,7 +220,7 @@ def _save(figure: Figure, path: Path) -> list[Path]:
 
 
 def draw_legend(figure: Figure) -> None:
-    """One for all panels, below them."""
+    """Draw one legend for all panels, below them."""
     handles = [
         Line2D([], [], color=CLASSES[0], marker="o", linestyle="", markersize=4, label="upper moon"),
         Line2D([], [], color=CLASSES[1], marker="o", linestyle="", markersize=4, label="lower moon"),

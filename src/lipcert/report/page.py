@@ -1,4 +1,4 @@
-"""`lipcert report`: one page without a network, and every table and figure of it as files."""
+"""`lipcert report`: one page that works offline, and its tables and figures as files."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from lipcert.tables.table import text_table
 
 @dataclass(frozen=True)
 class Written:
-    """Hold what to print and what was written."""
+    """The tables to print and the files that were written."""
 
     tables: list[Table[Any]]
     paths: list[Path]
 
 
 def write_report(paths: Sequence[Path], output: Path) -> Written:
-    """OUTPUT.html, and beside it a folder of its name with the tables and figures."""
+    """Write OUTPUT.html, and beside it a folder of its name with the tables and figures."""
     if output.suffix not in (".html", ""):
         raise InputError(f"--output {output}: expected a name that ends in .html, or one without an ending")
     base = output.with_suffix("")
@@ -137,12 +137,12 @@ def _page(
 
 
 def _script_json(value: Any) -> str:
-    """JSON that may stand in a script element."""
+    """Return JSON that is safe inside a script element."""
     return json.dumps(value).replace("<", "\\u003c")
 
 
 def _plotly() -> str:
-    """The library that draws, to be part of the page."""
+    """Return the drawing library, to be part of the page."""
     try:
         offline = importlib.import_module("plotly.offline")
     except ImportError:

@@ -1,4 +1,4 @@
-"""Clean against certified accuracy of many trainings: who is better, and who is merely elsewhere."""
+"""Draw clean against certified accuracy of many trainings, with the front of the best."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report is about: finished runs and sweeps, checked before anything is written."""
+"""The sources of a report: finished runs and sweeps, checked before anything is written."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from lipcert.sweeps.summary import Combination, over_seeds
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished run, and what its files say."""
+    """A finished run, and the content of its files."""
 
     run: Run
     name: str
 
     @cached_property
     def recipe(self) -> Recipe:
-        """Resolved."""
+        """Return the resolved recipe."""
         return read_recipe(str(self.run.recipe))
 
     @cached_property
@@ -41,13 +41,13 @@ class Finished:
 
     @cached_property
     def witnessed(self) -> float | None:
-        """How much f_j − f_i changes between two points, from tightness.json, if it was measured."""
+        """Return how much f_j − f_i changes between two points, from tightness.json, if it was measured."""
         found = self.run.tightness()
         return None if found is None else found.lower
 
     @property
     def split(self) -> Split:
-        """The one whose samples are shown."""
+        """Return the split whose samples are shown."""
         return shown_split(self.certificate)
 
     @cached_property
@@ -57,7 +57,7 @@ class Finished:
 
     @property
     def robust(self) -> Tensor:
-        """The radii of what is right, 0 for the others."""
+        """Return the radii of correct samples, 0 for the others."""
         return self.samples.robust
 
 
@@ -78,13 +78,13 @@ class Summed:
 
     @property
     def progress(self) -> str:
-        """How many are finished, in words."""
+        """Say how many trainings are finished."""
         return f"{len(self.rows) - len(self.unfinished)} of {len(self.rows)} trainings are finished"
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Runs named one by one, sweeps, and all runs of both that are finished."""
+    """Individually named runs, sweeps, and all finished runs of both."""
 
     runs: list[Finished]
     sweeps: list[Summed]
@@ -92,7 +92,7 @@ class Sources:
 
 
 def find_sources(paths: Sequence[Path]) -> Sources:
-    """Raises, naming the path, for what is no finished run and no sweep."""
+    """Find runs and sweeps; raise an error with the path for anything else."""
     if len({path.resolve() for path in paths}) < len(paths):
         raise InputError("a directory is named twice")
     runs = [_finished(path) for path in paths if not (path / FILE).is_file()]
@@ -129,7 +129,7 @@ def _finished(path: Path) -> Run:
 
 
 def _once(runs: Sequence[Run]) -> list[Run]:
-    """A run that is named and belongs to a sweep as well stays where it comes first."""
+    """Keep a run that is both named and part of a sweep only where it comes first."""
     first: dict[Path, Run] = {}
     for run in runs:
         first.setdefault(run.path.resolve(), run)
@@ -142,7 +142,7 @@ def _named(runs: Sequence[Run]) -> list[Finished]:
 
 
 def names_of(paths: Sequence[Path]) -> list[str]:
-    """The last part of each path, or as many as it takes to tell them apart.
+    """Return the last part of each path, or as many parts as tell them apart.
 
     Example:
         >>> names_of([Path("/a/sweep/seed=1"), Path("/b/sweep/seed=1")])
@@ -169,6 +169,6 @@ def _check_data(runs: Sequence[Finished]) -> None:
 
 
 def _check_files(runs: Sequence[Finished]) -> None:
-    """Read what others read again: what is cut short is found before anything is written."""
+    """Read all files once, so that a damaged one is found before anything is written."""
     for run in runs:
         _ = run.certificate, run.samples, run.witnessed

@@ -1,4 +1,4 @@
-"""Pictures of a finished run: accuracy against radius, class by class, the most and least robust images."""
+"""Draw a finished run: accuracy against radius, class by class, the most and least robust images."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write_evaluation(run: Run, recipe: Recipe, splits: Splits) -> list[Path]:
 
 
 def _curve(robust: Tensor, radii: tuple[float, ...], split: str, path: Path) -> Path:
-    """Certified accuracy at every radius."""
+    """Draw certified accuracy at every radius."""
     ordered = robust[robust > 0].sort().values.numpy()
     figure, axes = new_figure((5.2, 3.4))
     remaining = 100 * np.arange(len(ordered), 0, -1) / len(robust)
@@ -98,14 +98,14 @@ def _radius_column(i: int, radius: float) -> Column[ClassRow]:
 
 
 def extremes(found: Samples) -> dict[str, list[int]]:
-    """The right predictions with the largest radii, and those with the smallest."""
+    """Return the correct predictions with the largest radii, and those with the smallest."""
     right = found.correct.nonzero().flatten()
     order = right[found.radius[right].argsort(descending=True)].tolist()
     return {"most robust": order[:_SHOWN], "least robust": order[-_SHOWN:][::-1]}
 
 
 def _extremes(data: Dataset, found: Samples, path: Path) -> Path:
-    """The most robust images above, the least robust below."""
+    """Draw the most robust images above, the least robust below."""
     rows = extremes(found)
     figure, grid = new_grid(2, _SHOWN, (1.25 * _SHOWN, 3.6))
     for axes in grid.flat:

@@ -31,13 +31,13 @@ class Metrics:
 
     @property
     def numbers(self) -> dict[str, float]:
-        """All of them by name, as the line has them."""
+        """Return all metrics by name, as in the line."""
         own = {name: getattr(self, name) for name in _OWN}
         return {**own, **self.scheduled, **({} if self.validation is None else asdict(self.validation))}
 
     @property
     def line(self) -> str:
-        """The line of the file, its end included."""
+        """Return the line of the file, its end included."""
         return json.dumps(self.numbers) + "\n"
 
     @classmethod

@@ -1,4 +1,4 @@
-"""A finished run as one row of numbers: what tables, results and documents are made of."""
+"""A finished run as one row of numbers, for tables, results and documents."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _OURS = (
 )
 
 
-# Bytes at the end of metrics.jsonl in which its last line is.
+# The end of metrics.jsonl that holds its last line, in bytes.
 _LINE = 16384
 
 
@@ -69,7 +69,7 @@ class Run:
         self.tensorboard = self.path / "tensorboard"
 
     def start(self, recipe: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
-        """Make the directory ready, or refuse before anything is touched."""
+        """Prepare the directory, or raise before anything is changed."""
         self.check(recipe, resume=resume, overwrite=overwrite)
         if resume and self.recipe.is_file():
             return
@@ -82,7 +82,7 @@ class Run:
             raise InputError(f"{self.path}: cannot be written ({error.strerror})") from None
 
     def check(self, recipe: dict[str, Any], *, resume: bool, overwrite: bool) -> None:
-        """Raise if a run of this recipe cannot start or go on here."""
+        """Raise if a run of this recipe cannot start or continue here."""
         if resume and self.recipe.is_file():
             self._check_same(recipe)
         elif self._occupied() and not overwrite:
@@ -93,12 +93,12 @@ class Run:
             )
 
     def holds(self, recipe: dict[str, Any]) -> bool:
-        """Whether it is the finished run of exactly this recipe."""
+        """Return whether this is the finished run of exactly this recipe."""
         finished = self.recipe.is_file() and self.certificate.is_file()
         return finished and self._read_recipe() == _to_compare(recipe)
 
     def _occupied(self) -> bool:
-        """A run killed before its recipe was written has at most an empty checkpoints folder."""
+        """Return whether other files are here; a run killed early leaves an empty checkpoints folder."""
         if not self.path.exists():
             return False
         if not self.path.is_dir():
@@ -106,7 +106,7 @@ class Run:
         return any(p.name not in ("checkpoints", ".recipe.yaml.part") for p in self.path.iterdir())
 
     def _clear(self) -> None:
-        """Remove what a run writes, and nothing else."""
+        """Remove the files that a run writes, and nothing else."""
         for name in _OURS:
             target = self.path / name
             if target.is_dir():
@@ -179,12 +179,12 @@ class Run:
 
 
 def _to_compare(recipe: dict[str, Any]) -> dict[str, Any]:
-    """Without the claim, which is words: no figure depends on it."""
+    """Return the recipe without the claim, which is text that changes no result."""
     return {key: value for key, value in recipe.items() if key != "claim"}
 
 
 def _differences(a: Any, b: Any, prefix: str = "") -> list[str]:
-    """Dotted keys at which two nested mappings differ."""
+    """Return the dotted keys at which two nested mappings differ."""
     if not (isinstance(a, dict) and isinstance(b, dict)):
         return [] if a == b else [prefix]
     return [

@@ -1,4 +1,4 @@
-"""Certificates sample by sample, as a file: what curves, tables by class and pictures are made of."""
+"""Certificates sample by sample, as a file for curves, tables by class and pictures."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Samples:
 
     @property
     def correct(self) -> Tensor:
-        """Whether the prediction is the label, per sample."""
+        """Return whether the prediction is the label, per sample."""
         return self.prediction == self.label
 
     @property
     def robust(self) -> Tensor:
-        """The radii of correct predictions, 0 for the others."""
+        """Return the radii of correct predictions, 0 for the others."""
         return torch.where(self.correct, self.radius, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""What a search for the tightness of a proved constant has found: tightness.json."""
+"""The result of a search for the tightness of a proved constant: tightness.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many trainings: grids over recipes, carried out by processes of this machine or a cluster."""
+"""Run many trainings: grids over recipes, on processes of this machine or a cluster."""
 
 from lipcert.sweeps.combinations import Sweep, lay_out, read_sweep
 from lipcert.sweeps.crew import Crew, LocalCrew

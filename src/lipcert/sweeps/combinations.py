@@ -1,4 +1,4 @@
-"""A sweep: one recipe, every combination of some of its keys' values, a directory for each."""
+"""A sweep: one recipe, every combination of some of its keys' values, one directory for each."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from lipcert.recipes import Recipe, read_recipe
 from lipcert.recipes.axes import combinations, settings_of
 from lipcert.sweeps.trial import Trial
 
-# The file by which a directory is known as a sweep.
+# The file that marks a directory as a sweep.
 FILE = "sweep.json"
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Trials by the values they take."""
+    """The trials of a sweep, by the values they take."""
 
     output: Path
     recipe: str  # its name
     keys: tuple[str, ...]
-    trials: tuple[tuple[Trial, tuple[str, ...]], ...]  # and the values of the keys
-    unbegun: tuple[tuple[Path, tuple[str, ...]], ...] = ()  # of one that was read: no recipe there yet
+    trials: tuple[tuple[Trial, tuple[str, ...]], ...]  # with the values of the keys
+    unbegun: tuple[tuple[Path, tuple[str, ...]], ...] = ()  # trials on disk without a recipe
 
     def write(self, command: str) -> None:
         """Write the file by which a report finds the runs."""
@@ -45,7 +45,7 @@ class Sweep:
 def lay_out(
     source: str, budget: str | None, overrides: Sequence[str], axes: Sequence[str], output: Path | None
 ) -> Sweep:
-    """Every combination, checked; nothing is written.
+    """Return every combination, checked; nothing is written.
 
     Example:
         >>> sweep = lay_out("moons-cll", "smoke", [], ["loss.eps=0.1,0.2", "seed=1..2"], None)
@@ -69,7 +69,7 @@ def lay_out(
 
 
 def read_sweep(folder: Path) -> Sweep:
-    """The sweep of a directory; trials that have not begun stand apart."""
+    """Read the sweep of a directory; trials that have not begun are kept apart."""
     name, keys, runs = _content(folder)
     trials, unbegun = [], []
     for run, values in runs.items():
@@ -82,7 +82,7 @@ def read_sweep(folder: Path) -> Sweep:
 
 
 def _content(folder: Path) -> tuple[str, tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """The recipe's name, the keys, and their values by run."""
+    """Return the recipe's name, the keys, and their values by run."""
     try:
         found = json.loads((folder / FILE).read_text())
         runs = {str(trial["run"]): tuple(trial["values"]) for trial in found["trials"]}
@@ -92,7 +92,7 @@ def _content(folder: Path) -> tuple[str, tuple[str, ...], dict[str, tuple[str, .
 
 
 def check_place(sweep: Sweep) -> None:
-    """Raise if its directory holds a sweep that this one does not extend: the other's table would be lost."""
+    """Raise if the directory holds a sweep that this one does not extend: its table would be lost."""
     if not (sweep.output / FILE).is_file():
         return
     name, keys, runs = _content(sweep.output)
@@ -107,16 +107,16 @@ def check_place(sweep: Sweep) -> None:
 
 
 def overruled(sweep: Sweep) -> dict[str, float]:
-    """Keys of the loss whose schedule ends at one value whatever they start at, and that value."""
-    # Not of the optimiser: rates commonly end at the same value, and what matters is the way there.
+    """Return keys of the loss whose schedule ends at one value for every start, and that value."""
+    # Not for the optimiser: rates commonly end at the same value, and the way there matters.
     keys = [key for key in sweep.keys if key.startswith("loss.")]
     recipes = [trial.recipe for trial, _ in sweep.trials]
     return {key: end for key in keys for end in _common_ends(key, recipes)}
 
 
 def _common_ends(key: str, recipes: Sequence[Recipe]) -> list[float]:
-    """Where several values of a key end under one schedule."""
-    ends: dict[str, dict[float, float]] = {}  # last values by first ones, a schedule
+    """Return the values at which several values of a key end under one schedule."""
+    ends: dict[str, dict[float, float]] = {}  # last values by first values, per schedule
     for recipe in recipes:
         if key in recipe.schedule:
             first = float(getattr(recipe.make_loss(), key.removeprefix("loss.")))
@@ -131,7 +131,7 @@ def _width(numbers: Collection[float]) -> float:
 
 
 def _check_different(recipes: Sequence[Recipe], grid: Sequence[dict[str, str]]) -> None:
-    """A value written in two ways is one training, not two."""
+    """Raise if two combinations are the same training, such as one value written in two ways."""
     seen: dict[str, dict[str, str]] = {}
     for recipe, chosen in zip(recipes, grid, strict=True):
         earlier = seen.setdefault(recipe.model_dump_json(), chosen)

@@ -1,4 +1,4 @@
-"""Who carries out the jobs of a sweep: processes of this machine here, a Ray cluster in ray_crew.py."""
+"""Run the jobs of a sweep: on processes of this machine here, on a Ray cluster in ray_crew.py."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ from typing import IO, Protocol
 from lipcert.errors import InputError
 from lipcert.sweeps.trial import Job
 
-# What a process runs. It stands above this package, as it also draws the figures of a run.
+# The command of a process. It stands above this package, as it also draws the figures of a run.
 WORKER = "lipcert.commands.support.sweep_worker"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job ended; without a complaint it is done."""
+    """The result of a job; without a complaint it is done."""
 
     job: Job
     complaint: str | None = None
 
 
 class Crew(Protocol):
-    """Takes jobs and says which have ended."""
+    """A pool that takes jobs and reports which have ended."""
 
     size: int  # jobs at a time
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Take them on."""
+        """Take jobs on."""
 
     def ended(self, seconds: float) -> list[Outcome]:
-        """Wait so long at most; the jobs that ended since one last asked."""
+        """Wait at most this long, and return the jobs that ended since the last call."""
 
     def stop(self) -> None:
-        """Have everything under way saved and ended."""
+        """Save and end all running jobs."""
 
 
 def check_size(size: int | None) -> None:
-    """Raise for what is no number of jobs."""
+    """Raise unless the number of jobs is at least 1."""
     if size is not None and size < 1:
         raise InputError(f"--jobs: expected at least 1, got {size}")
 
 
 class LocalCrew:
-    """Processes of this machine."""
+    """A pool of processes on this machine."""
 
     def __init__(self, size: int | None = None) -> None:
         check_size(size)
@@ -61,12 +61,12 @@ class LocalCrew:
         self._working: list[_Worker] = []
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Take them on; the first ones begin."""
+        """Take jobs on and begin with the first ones."""
         self._waiting.extend(jobs)
         self._fill()
 
     def ended(self, seconds: float) -> list[Outcome]:
-        """Return the jobs that ended within so many seconds."""
+        """Return the jobs that ended within this many seconds."""
         deadline = time.monotonic() + seconds
         while not (done := [w for w in self._working if w.process.poll() is not None]):
             if time.monotonic() > deadline:
@@ -77,7 +77,7 @@ class LocalCrew:
         return [worker.outcome() for worker in done]
 
     def stop(self) -> None:
-        """Interrupt them once, and wait until each has saved its state."""
+        """Interrupt all jobs once, and wait until each has saved its state."""
         self._waiting.clear()
         try:
             for worker in self._working:
@@ -96,7 +96,7 @@ class LocalCrew:
 
 
 class _Worker:
-    """A process at work on a job."""
+    """A process that runs a job."""
 
     def __init__(self, job: Job, threads: int) -> None:
         self.job = job
@@ -111,12 +111,12 @@ class _Worker:
         )
         assert self.process.stdin is not None
         work = {str(trial.path): trial.tree for trial in job}
-        with contextlib.suppress(BrokenPipeError):  # it died at once: its status and last words are told
+        with contextlib.suppress(BrokenPipeError):  # it died at once: its status and last output are reported
             self.process.stdin.write(json.dumps(work).encode() + b"\n")
             self.process.stdin.flush()
 
     def outcome(self) -> Outcome:
-        """After its end."""
+        """Return the outcome after the process has ended."""
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").strip().splitlines()
         self._said.close()

@@ -1,7 +1,7 @@
-"""The jobs of a sweep as tasks of a Ray cluster; without an address, of a Ray on this machine.
+"""Run the jobs of a sweep as tasks of a Ray cluster; without an address, of Ray on this machine.
 
-Every machine needs lipcert, the data sets and the directory of the runs at the same place, as a shared file
-system gives. A task whose machine or process dies is given to another, which goes on from the checkpoint.
+Every machine needs lipcert, the data sets and the directory of the runs at the same place, as on a shared
+file system. A task whose machine or process dies is given to another, which continues from the checkpoint.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from lipcert.errors import InputError
 from lipcert.sweeps.crew import WORKER, Outcome, check_size
 from lipcert.sweeps.trial import Job
 
-# Deaths of its process that a job survives.
+# How often the process of a job may die.
 _LIVES = 3
 
-# Seconds in which an interrupted training has saved itself.
+# Seconds in which an interrupted training saves its state.
 _PATIENCE = 120.0
 
 
 class RayCrew:
-    """Tasks of one processor each, and of one accelerator each where the cluster has some."""
+    """A pool of tasks with one processor each, and one accelerator each where the cluster has some."""
 
     def __init__(self, size: int | None = None, address: str | None = None) -> None:
         try:
@@ -37,7 +37,7 @@ class RayCrew:
         check_size(size)
         _check_answers(address)
         self._ray = ray
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what it will do by default
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # its future default
         options: dict[str, Any] = {"num_cpus": size} if address is None and size else {}
         try:
             ray.init(address or "local", log_to_driver=False, logging_level=logging.ERROR, **options)
@@ -56,19 +56,19 @@ class RayCrew:
         self._jobs: dict[Any, Job] = {}
 
     def start(self, jobs: Sequence[Job]) -> None:
-        """Hand as many as may run to the cluster."""
+        """Give the cluster as many jobs as may run."""
         self._waiting.extend(jobs)
         self._fill()
 
     def ended(self, seconds: float) -> list[Outcome]:
-        """Return the jobs that ended within so many seconds."""
+        """Return the jobs that ended within this many seconds."""
         done, _ = self._ray.wait(list(self._jobs), num_returns=1, timeout=seconds)
         outcomes = [self._outcome(task) for task in done]
         self._fill()
         return outcomes
 
     def stop(self) -> None:
-        """Interrupt all, wait until each has saved its state, and part from the cluster."""
+        """Interrupt all jobs, wait until each has saved its state, and disconnect from the cluster."""
         self._waiting.clear()
         for task in self._jobs:
             self._ray.cancel(task, force=False)
@@ -93,7 +93,7 @@ class RayCrew:
 
 
 def _check_answers(address: str | None) -> None:
-    """Ray itself waits for minutes."""
+    """Raise at once if the address does not answer, because Ray itself waits for minutes."""
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if not (host and colon and port.isdecimal()):
         return
@@ -104,7 +104,7 @@ def _check_answers(address: str | None) -> None:
 
 
 def _carry_out(work: dict[str, dict[str, Any]], folder: str) -> str | None:
-    """The task: the complaint if it failed."""
+    """Run a job as a task; return the complaint if it failed."""
     from lipcert.errors import LipcertError
 
     if Path(folder).is_dir():

@@ -1,4 +1,4 @@
-"""Trials carried out: what is finished stays, what was interrupted goes on, what fails stops nobody."""
+"""Run trials: finished ones stay, interrupted ones continue, and a failure stops no other."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lipcert.sweeps.trial import Trial, check_trials, jobs_of
 from lipcert.sweeps.watch import Watch
 from lipcert.train.interrupt import Interrupt
 
-# Seconds between two looks.
+# Seconds between two checks.
 _PAUSE = 0.5
 
 
 def run_trials(trials: Sequence[Trial], crew: Crew, overwrite: bool = False) -> dict[Trial, str]:
-    """Run what is missing; the complaints of those that failed."""
+    """Run missing trials, and return the complaints of those that failed."""
     check_trials(trials, overwrite)
     if overwrite:
         for trial in trials:
@@ -53,14 +53,14 @@ def _failed(outcome: Outcome) -> dict[Trial, str]:
 
 
 def complete(trials: Sequence[Trial], crew: Crew, overwrite: bool = False) -> None:
-    """Run what is missing, and raise at the end if one of them failed."""
+    """Run missing trials, and raise at the end if one of them failed."""
     failures = run_trials(trials, crew, overwrite)
     if failures:
         raise LipcertError(failure_line(failures, len(trials)))
 
 
 def failure_line(failures: Mapping[Trial, str], count: int) -> str:
-    """How many of so many failed, and why the first did; empty if none."""
+    """Say how many trials failed, and why the first did; empty if none."""
     for trial, complaint in failures.items():
         return f"{len(failures)} of {count} failed; the first: {trial.path}: {complaint}"
     return ""

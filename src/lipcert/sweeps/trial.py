@@ -1,4 +1,4 @@
-"""One training of a sweep or a figure, and how trainings are shared out to processes."""
+"""One training of a sweep or a figure, and the division of trainings among processes."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from lipcert.runs import Run
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A recipe, whole, and the run directory it fills."""
+    """A complete recipe, and the run directory it fills."""
 
     path: Path
     recipe: Recipe
 
     @cached_property
     def run(self) -> Run:
-        """Its directory."""
+        """Return the run directory."""
         return Run(self.path)
 
     @cached_property
     def tree(self) -> dict[str, Any]:
-        """The recipe as its file has it."""
+        """Return the recipe as in its file."""
         return self.recipe.model_dump(mode="json")
 
     def is_finished(self) -> bool:
-        """Whether the directory holds exactly this training, with its certificate."""
+        """Return whether the directory holds exactly this training, with its certificate."""
         return self.run.holds(self.tree)
 
 
-# What one process does: a trial, or several as a stack.
+# The work of one process: a trial, or several as a stack.
 Job = tuple[Trial, ...]
 
 
 def check_trials(trials: Sequence[Trial], overwrite: bool = False) -> None:
-    """Raise, before anything is written, if one of them has no place to go."""
+    """Raise, before anything is written, if a trial has no free directory."""
     for trial in trials:
         trial.run.check(trial.tree, resume=not overwrite, overwrite=overwrite)
     if len({trial.path for trial in trials}) < len(trials):
@@ -50,7 +50,7 @@ def check_trials(trials: Sequence[Trial], overwrite: bool = False) -> None:
 
 
 def jobs_of(trials: Sequence[Trial], processes: int) -> list[Job]:
-    """Share out trials: stacks where they gain, in as many parts as there are processes; the others alone."""
+    """Divide trials into jobs: stacks where they are faster, in as many parts as processes; others alone."""
     alike: dict[str, list[Trial]] = {}
     for trial in trials:
         stacks = gains_from_stacking(trial.recipe)

@@ -1,4 +1,4 @@
-"""A sweep under way: a live table on a terminal, a line a training elsewhere."""
+"""A running sweep: a live table on a terminal, one line per training elsewhere."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from rich.table import Table
 from lipcert.sweeps.trial import Job, Trial
 from lipcert.tables.kinds import percent
 
-# Lines of the live table: those under way.
+# The lines of the live table: running trainings.
 _SHOWN = 12
 
 
 class Watch:
-    """Follows the trainings through the metrics they write."""
+    """A view of the trainings through the metrics they write."""
 
     def __init__(self, trials: Sequence[Trial], missing: Sequence[Trial]) -> None:
         self._total = len(trials)
-        self._epochs = dict.fromkeys(missing, 0.0)  # how far each has come
+        self._epochs = dict.fromkeys(missing, 0.0)  # the progress of each
         self._before = dict(self._epochs)
         self._open = list(missing)
         self._failed = 0
@@ -48,7 +48,7 @@ class Watch:
             self._live.stop()
 
     def ended(self, job: Job, failures: Mapping[Trial, str]) -> None:
-        """Trainings of this job are done or have failed."""
+        """Record that trainings of this job are done or have failed."""
         for trial in job:
             self._open.remove(trial)
             self._epochs[trial] = trial.recipe.train.epochs
@@ -58,7 +58,7 @@ class Watch:
                 print(f"{self._heading()}: {trial.path.name} {how}", file=sys.stderr, flush=True)
 
     def look(self) -> None:
-        """Bring the table up to date."""
+        """Update the table."""
         for trial in self._open:
             self._epochs[trial] = _epoch_of(trial)
         if self._live is not None:
@@ -73,7 +73,7 @@ class Watch:
         return ", ".join(parts)
 
     def _seconds_left(self) -> float:
-        """If the epochs to come take as long as those since the start."""
+        """Estimate the remaining time, if coming epochs take as long as those since the start."""
         done = sum(self._epochs.values()) - sum(self._before.values())
         whole = sum(trial.recipe.train.epochs for trial in self._epochs)
         ahead = whole - sum(self._epochs.values())

@@ -1,4 +1,4 @@
-"""Training: the loop, schedules, checkpoints, the run directory."""
+"""Train models: the loop, schedules, checkpoints, the run directory."""
 
 from lipcert.train.hardware import Hardware
 from lipcert.train.loop import fit

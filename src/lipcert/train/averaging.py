@@ -1,4 +1,4 @@
-"""An exponential moving average of the weights, which is what a training with one delivers."""
+"""Keep an exponential moving average of the weights, which is the result of a training that has one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lipcert.bounds import Bounded
 
 
 class Average:
-    """Follows the weights of a model: a ← d·a + (1 − d)·w after every step.
+    """The moving average of a model's weights: a ← d·a + (1 − d)·w after every step.
 
     Early on the average would be mostly the first weights, so d grows to its value: (1 + t)/(10 + t) at most.
     Torch's `AveragedModel` keeps a second model, and its d cannot grow; its formula is used.
@@ -25,20 +25,20 @@ class Average:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """After the optimiser's step number `step`, from 0."""
+        """Update the average after the optimiser's step number `step`, from 0."""
         decay = min(self._decay, (1 + step) / (10 + step))
         average = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
         average(self.weights, list(self._bounded.parameters()), step)
 
     @torch.no_grad()
     def deliver(self) -> None:
-        """Put the average in the model's place."""
+        """Write the average into the model."""
         for parameter, average in zip(self._bounded.parameters(), self.weights, strict=True):
             parameter.copy_(average)
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
-        """Within it the model has the averaged weights; then its own again, with their vectors."""
+        """Give the model the averaged weights inside this context, then its own again."""
         own = {name: value.clone() for name, value in self._bounded.state_dict().items()}
         self.deliver()
         try:
@@ -47,6 +47,6 @@ class Average:
             self._bounded.load_state_dict(own)
 
     def load(self, weights: list[Tensor]) -> None:
-        """From a checkpoint."""
+        """Load the averages of a checkpoint."""
         for mine, saved in zip(self.weights, weights, strict=True):
             mine.copy_(saved)

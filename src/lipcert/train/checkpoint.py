@@ -1,4 +1,4 @@
-"""The state of a training on disk: written all or nothing, read without executing anything."""
+"""The state of a training on disk: written atomically, read without executing anything."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lipcert.errors import InputError
 
 
 class Checkpoint(TypedDict):
-    """All that the rest of a training depends on."""
+    """Everything that the rest of a training depends on."""
 
     step: int  # optimiser steps done
     seconds: float  # of training so far
@@ -28,7 +28,7 @@ class Checkpoint(TypedDict):
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Atomically: a reader finds the old state or the new one."""
+    """Write atomically: a reader finds the old state or the new one."""
     buffer = io.BytesIO()
     compact = {name: _compact(value) for name, value in checkpoint["model"].items()}
     torch.save({**checkpoint, "model": compact}, buffer)
@@ -36,12 +36,12 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def _compact(value: Tensor) -> Tensor:
-    """A part of a larger tensor as one of its own, or the file would hold all of it."""
+    """Copy a part of a larger tensor, because otherwise the file would hold all of it."""
     return value.clone() if value.untyped_storage().nbytes() > value.nbytes else value
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Tensors and plain values only; anything else in the file is refused, not run."""
+    """Load tensors and plain values only; anything else in the file is refused, not run."""
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
@@ -50,5 +50,5 @@ def load_checkpoint(path: Path) -> Checkpoint:
         reason = str(error).partition("\n")[0]
         raise InputError(f"{path}: cut short, or not a lipcert checkpoint ({reason[:120]})") from None
     if not isinstance(state, dict) or state.keys() != Checkpoint.__annotations__.keys():
-        raise InputError(f"{path}: a torch file, but not a lipcert checkpoint")
+        raise InputError(f"{path}: expected a lipcert checkpoint, found another torch file")
     return cast(Checkpoint, state)

@@ -1,6 +1,6 @@
-"""Where a training runs: devices, nodes, strategy, precision. Not part of a recipe: no figure depends on it.
+"""The hardware of a training: devices, nodes, strategy, precision. It is not part of a recipe.
 
-One process starts the others, or torchrun or SLURM does; Fabric knows which.
+One process starts the others, or torchrun or SLURM does; Fabric detects which.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Hardware:
             raise InputError(f"--devices: expected a number > 0 or auto, got {self.devices!r}")
 
     def launch(self) -> Fabric:
-        """Start the other processes, if there are any and nobody did."""
+        """Start the other processes, if there are any that nothing else started."""
         count, nodes = started(self.devices, self.nodes)
         devices = int(count) if str(count).isdigit() else count
         precision = "32-true" if self.precision == "32" else self.precision
@@ -63,19 +63,19 @@ class Hardware:
 
     def _strategy(self, several: bool) -> str | Strategy:
         if self.strategy == "ddp" or (self.strategy == "auto" and several):
-            # Every process moves its power-iteration vectors alike: there is nothing to send.
+            # Every process updates its power-iteration vectors alike: there is nothing to send.
             return DDPStrategy(forward_sync_buffers=False)
         return self.strategy
 
 
 def _leave() -> None:
-    """Part from the other processes while the interpreter is whole: gloo's threads may abort it later."""
+    """Leave the process group while the interpreter is intact: gloo's threads may abort it later."""
     if distributed.is_available() and distributed.is_initialized():
         distributed.destroy_process_group()
 
 
 def shard_of(fabric: Fabric) -> Shard:
-    """This process's part in the work."""
+    """Return this process's part of the work."""
     if fabric.world_size == 1:
         return ALONE
 
@@ -87,9 +87,9 @@ def shard_of(fabric: Fabric) -> Shard:
 
 
 def is_first_process() -> bool:
-    """Whether this process is the one that writes, asked before any process group exists."""
+    """Return whether this process is the one that writes, before any process group exists."""
     given = os.environ
-    if "RANK" in given:  # torchrun says it outright
+    if "RANK" in given:  # set by torchrun
         return int(given["RANK"]) == 0
     # A node started by hand has NODE_RANK; processes that Fabric starts have LOCAL_RANK; srun's have PROCID.
     keys = ("NODE_RANK", "GROUP_RANK", "LOCAL_RANK", "SLURM_PROCID")
@@ -97,7 +97,7 @@ def is_first_process() -> bool:
 
 
 def started(devices: int | str, nodes: int) -> tuple[int | str, int]:
-    """Devices and nodes as torchrun or srun started them, unless they are asked for."""
+    """Return devices and nodes as torchrun or srun started them, unless they are given."""
     given = os.environ
     if (str(devices), nodes) != ("1", 1):
         return devices, nodes

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a question the loop asks, so that it stops between two steps."""
+"""Turn Ctrl-C and SIGTERM into a flag that the loop checks, so that it stops between two steps."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 
 class Interrupt:
-    """Within the context the first signal only sets `requested`; a second one acts at once."""
+    """A context in which the first signal only sets `requested`; a second one acts at once."""
 
     def __init__(self) -> None:
         self.requested = False
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interrupt:
-        if threading.current_thread() is threading.main_thread():  # elsewhere signals cannot be set
+        if threading.current_thread() is threading.main_thread():  # other threads cannot set signals
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._notice)
         return self

@@ -21,7 +21,7 @@ from lipcert.train.stacked.stack import Stack
 from lipcert.train.state import Training
 from lipcert.train.step import Single
 
-# Steps after which several processes ask each other whether one was interrupted.
+# Steps after which several processes check whether one was interrupted.
 _ASK_EVERY = 20
 
 

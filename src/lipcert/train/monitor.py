@@ -1,4 +1,4 @@
-"""What a training tells the world: metrics.jsonl, TensorBoard, and a progress bar on a terminal."""
+"""The reports of a training: metrics.jsonl, TensorBoard, and a progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch.utils.tensorboard import SummaryWriter
 from lipcert.runs import Run
 from lipcert.runs.metrics import Metrics
 
-# Of a curve in TensorBoard. Writing them takes longer than a short epoch.
+# The points of a curve in TensorBoard. Writing them takes longer than a short epoch.
 _POINTS = 250
 
 
 class Monitor:
-    """One object a line, one bar a run; quiet where stderr is not a terminal."""
+    """A monitor with one JSON object per line and one bar per run; quiet where stderr is not a terminal."""
 
     def __init__(self, run: Run, epochs: int, step: int, bar: bool = True) -> None:
         self._epochs = epochs
@@ -60,6 +60,6 @@ class Monitor:
         self._progress.update(self._task, completed=metrics.epoch, state=state)
 
     def _is_shown(self, metrics: Metrics) -> bool:
-        """TensorBoard gets all epochs of a short training, and as many of a long one as a curve can show."""
+        """Return whether TensorBoard gets this epoch: all of a short training, fewer of a long one."""
         every = -(-self._epochs // _POINTS)
         return metrics.epoch % every == 0 or metrics.epoch == self._epochs or metrics.validation is not None

@@ -1,4 +1,4 @@
-"""One training, with no name left to look up: what is trained, on what, in which order, how hard."""
+"""A complete plan of one training: model, loss, optimiser, data, order and effort."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lipcert.train.schedules import Schedule
 
 
 def scheduled(loss: Loss, schedules: Mapping[str, Schedule], t: float) -> Loss:
-    """A loss with the numbers that its schedules give it at fraction t of the training."""
+    """Return a loss with its scheduled numbers at fraction t of the training."""
     numbers = {
         key.removeprefix("loss."): schedule(getattr(loss, key.removeprefix("loss.")), t)
         for key, schedule in schedules.items()
@@ -29,11 +29,11 @@ def scheduled(loss: Loss, schedules: Mapping[str, Schedule], t: float) -> Loss:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything one training needs. `batch_size` is that of all processes together."""
+    """Everything one training needs. `batch_size` is the total over all processes."""
 
     model: nn.Module
     loss: Loss
-    optimizer: Callable[..., torch.optim.Optimizer]  # of parameters, and of `head` if it asks for that
+    optimizer: Callable[..., torch.optim.Optimizer]  # takes parameters, and `head` if it has such an argument
     train: Dataset
     epochs: int
     batch_size: int
@@ -43,13 +43,13 @@ class Plan:
     checkpoint_every: int = 1  # epochs
     schedules: Mapping[str, Schedule] = field(default_factory=dict)
     augmentation: Augmentation | None = None
-    balanced: bool = False  # every class counts the same, however many samples it has
-    accumulate: int = 1  # pieces of a batch that are computed one after the other
+    balanced: bool = False  # every class has the same weight, for any number of samples
+    accumulate: int = 1  # pieces of a batch that are computed in turn
     clip: float | None = None  # largest norm of the gradient
     ema: float | None = None  # decay of the averaged weights
-    local: float | None = None  # constants of balls of this radius, a sample each
-    iterations: int = 5  # products with WᵀW for the estimated constants, each time it is a layer's turn
-    turns: int = 1  # steps until it is a layer's turn again
+    local: float | None = None  # constants of balls of this radius, one per sample
+    iterations: int = 5  # products with WᵀW for the estimated constants, whenever a layer has its turn
+    turns: int = 1  # steps between two turns of a layer
     channels_last: bool = False
     compile: bool = False
 
@@ -70,7 +70,7 @@ class Plan:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimiser steps; the last batch of an epoch may be smaller."""
+        """Count the optimiser steps of an epoch; its last batch may be smaller."""
         return math.ceil(len(self.train) / self.batch_size)
 
     @property
@@ -79,17 +79,17 @@ class Plan:
         return self.epochs * self.steps_per_epoch
 
     def batches(self, epoch: int) -> tuple[Tensor, ...]:
-        """The samples of each step: a function of seed and epoch alone, so that any resume sees the same."""
+        """Return the samples of each step, a function of seed and epoch alone, also after a resume."""
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
         order = torch.randperm(len(self.train), generator=generator)
         return torch.split(order, self.batch_size)
 
     def turn(self, step: int) -> tuple[int, int]:
-        """Which layers' vectors a step improves: from one on, every so many."""
+        """Return which layers' vectors a step improves: the first, and the distance to the next."""
         return step % self.turns, self.turns
 
     def class_weights(self) -> Tensor | None:
-        """(N,), of mean 1 over the samples; None if all count as they come."""
+        """Return weights (N,) of mean 1 over the samples; None if classes are not balanced."""
         if not self.balanced:
             return None
         counts = self.train.y.bincount(minlength=len(self.train.classes)).double()
@@ -97,10 +97,10 @@ class Plan:
         return torch.where(counts > 0, len(self.train) / (present * counts.clamp_min(1)), 0.0)
 
     def loss_at(self, t: float) -> Loss:
-        """The loss with its numbers at fraction t of the training."""
+        """Return the loss with its numbers at fraction t of the training."""
         return scheduled(self.loss, self.schedules, t)
 
     def optimizer_numbers(self, start: Mapping[str, float], t: float) -> dict[str, float]:
-        """The scheduled numbers at fraction t of a group of parameters that began with `start`."""
+        """Return the scheduled numbers at fraction t for a parameter group that began with `start`."""
         names = [key.removeprefix("optimizer.") for key in self.schedules if key.startswith("optimizer.")]
         return {name: self.schedules[f"optimizer.{name}"](start[name], t) for name in names if name in start}

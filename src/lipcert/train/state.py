@@ -1,4 +1,4 @@
-"""The state of one training: what a checkpoint keeps, and what is found out at the end of an epoch."""
+"""The state of one training: the content of a checkpoint, and the metrics at the end of an epoch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lipcert.train.optimizers import optimizer_for
 from lipcert.train.plan import Plan
 from lipcert.types import PairLip
 
-# Small enough for what lies between two layers to stay in the cache.
+# Small enough that the values between two layers stay in the cache.
 _VALIDATION_BATCH = 128
 
 # The constants at the end of an epoch need no more digits than its counts.
@@ -39,7 +39,7 @@ class Epoch:
 
 
 class Training:
-    """A model on its way. Whoever makes the steps keeps `step`, `seconds`, `losses` and `correct`."""
+    """A model in training. The owner of the steps updates `step`, `seconds`, `losses` and `correct`."""
 
     def __init__(self, plan: Plan, run: Run, fabric: Fabric) -> None:
         self.plan, self.run, self.fabric, self.shard = plan, run, fabric, shard_of(fabric)
@@ -92,7 +92,7 @@ class Training:
         return self.seconds
 
     def finish_epoch(self, sums: Epoch) -> Metrics:
-        """The metrics of the epoch that has just ended; the sums start anew."""
+        """Return the metrics of the epoch that has just ended, and reset the sums."""
         plan, t = self.plan, self.fraction
         self.check_finite(sums.losses)
         loss, scheduled, validation = plan.loss_at(t), {}, None
@@ -119,14 +119,14 @@ class Training:
 
     @property
     def validates(self) -> bool:
-        """Whether there is a validation at this step."""
+        """Return whether there is a validation at this step."""
         epoch, rest = divmod(self.step, self.plan.steps_per_epoch)
         every = self.plan.validate_every
         return self.plan.val is not None and not rest and every > 0 and epoch % every == 0
 
     @property
     def saves(self) -> bool:
-        """Whether there is a checkpoint at this step."""
+        """Return whether there is a checkpoint at this step."""
         epoch, rest = divmod(self.step, self.plan.steps_per_epoch)
         return not rest and (epoch % self.plan.checkpoint_every == 0 or epoch == self.plan.epochs)
 
@@ -156,11 +156,11 @@ class Training:
         return Validation(val_accuracy=accuracy, val_cra_estimate=cra, k_f_converged=k_f)
 
     def converged(self) -> PairLip:
-        """The constants with better vectors, good enough for a report."""
+        """Return the constants with better vectors, good enough for a report."""
         return self.bounded.converge(TOLERANCE, PRODUCTS)
 
     def check_finite(self, losses: list[float]) -> None:
-        """Name the first bad step of this epoch; nothing bad is ever saved."""
+        """Raise with the first bad step of this epoch; nothing bad is ever saved."""
         bad = [i for i, loss in enumerate(losses) if not math.isfinite(loss)]
         if bad:
             epoch_start = (self.step - 1) // self.plan.steps_per_epoch * self.plan.steps_per_epoch
@@ -171,10 +171,10 @@ class Training:
     def _kept(self) -> str:
         if self.run.checkpoint.exists():
             return f"{self.run.checkpoint} is the last good state"
-        return "it happened before the first checkpoint"
+        return "there is no checkpoint yet"
 
     def save(self) -> None:
-        """The checkpoint, by the first process."""
+        """Write the checkpoint, in the first process."""
         if not all(bool(torch.isfinite(p).all()) for p in self.bounded.parameters()):
             raise TrainingError(f"the weights are not finite after step {self.step}; {self._kept()}")
         losses, correct = self.shard.total(self.losses), self.shard.total(self.correct)
@@ -206,5 +206,5 @@ class Training:
                 self.average.load(checkpoint["average"])
         except (RuntimeError, ValueError, TypeError, KeyError) as error:
             reason = str(error).partition("\n")[0]
-            raise InputError(f"{self.run.checkpoint}: of another model ({reason})") from None
+            raise InputError(f"{self.run.checkpoint}: belongs to another model ({reason})") from None
         self.step, self.seconds = checkpoint["step"], checkpoint["seconds"]

@@ -1,7 +1,7 @@
 """The steps of one training of any model, on Lightning Fabric: any device, any number of processes.
 
-Several processes share every batch and hold the same weights and vectors; sums over them are exact, so their
-number changes nothing but the order of additions.
+Several processes share every batch and hold the same weights and vectors. Sums over them are exact, so their
+number changes only the order of additions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lipcert.train.state import Epoch, Training
 
 
 class Single:
-    """Makes the steps of one training."""
+    """Make the steps of one training."""
 
     def __init__(self, training: Training) -> None:
         self.training = training
@@ -30,7 +30,7 @@ class Single:
         self._draws: Tensor | None = None
 
     def advance(self) -> None:
-        """One optimiser step."""
+        """Make one optimiser step."""
         it, plan = self._it, self._plan
         loss = plan.loss_at(it.fraction)
         for group, start in zip(self._optimizer.param_groups, it.start_numbers, strict=True):
@@ -42,7 +42,7 @@ class Single:
             with self._no_sync_before_the_last(i):
                 self._backward(piece, loss, batch, first=i == 0)
         if plan.clip is not None:
-            # What is not finite shows in the loss, which says at which step.
+            # Numbers that are not finite show in the loss, which reports the step.
             self._fabric.clip_gradients(
                 self._forward, self._optimizer, max_norm=plan.clip, error_if_nonfinite=False
             )
@@ -52,7 +52,7 @@ class Single:
         it.step += 1
 
     def _backward(self, piece: Tensor, loss: Loss, batch: Tensor, first: bool) -> None:
-        """The gradient of this piece's part of the objective, the penalty with the first one."""
+        """Compute the gradient of this piece's part of the objective, with the penalty in the first piece."""
         it = self._it
         x, labels = self.inputs(piece), it.y[piece.to(it.y.device)]
         turn = self._plan.turn(it.step)
@@ -60,12 +60,12 @@ class Single:
         values = loss(logits, labels, lip)
         if it.class_weights is not None:
             values = values * it.class_weights[labels]
-        # Processes average their gradients, so each counts its samples as often as there are processes.
+        # Processes average their gradients, so each sample counts once per process.
         mine = values.sum() / len(batch)
         everyone = it.bounded.near(lip, it.y[batch.to(it.y.device)])
         penalty = loss.penalty(everyone) if first else mine.new_zeros(())
         self._fabric.backward(mine * it.shard.count + penalty)
-        # Kept on the device: reading a value every step would make a GPU wait.
+        # Kept on the device: reading a value at every step would make a GPU wait.
         it.losses[it.step % self._plan.steps_per_epoch] += (mine + penalty / it.shard.count).detach()
         it.correct += (logits.detach().argmax(dim=1) == labels).sum()
 
@@ -75,7 +75,7 @@ class Single:
         return self._fabric.no_backward_sync(self._forward, enabled=piece < self._plan.accumulate - 1)
 
     def _batch(self) -> Tensor:
-        """This step's samples; the order of an epoch and its augmentation are drawn once."""
+        """Return this step's samples; the order of an epoch and its augmentation are drawn once."""
         plan = self._plan
         epoch, index = divmod(self._it.step, plan.steps_per_epoch)
         if epoch != self._epoch_drawn:
@@ -121,4 +121,4 @@ class Single:
         """Nothing to do: the training is what is stepped."""
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to give back."""

@@ -126,7 +126,7 @@ def test_a_copy_with_other_numbers_is_refused() -> None:
             other.load_state_dict({k: v * (1 + 2.0**-23) for k, v in self.state_dict().items()})
             return other
 
-    with pytest.raises(UnknownBoundError, match="other numbers than the model"):
+    with pytest.raises(UnknownBoundError, match="hold different numbers"):
         upper(nn.Sequential(Nearly(2, 2)), (2,))
 
 

@@ -170,7 +170,7 @@ def test_a_forward_put_on_an_instance_is_refused(where: str) -> None:
     model = nn.Sequential(scaled(1), nn.ReLU())
     target = {"root": model, "leaf": model[1], "leaf alone": model[1]}[where]
     target.forward = lambda x: 100 * x  # type: ignore[method-assign]
-    with pytest.raises(UnknownBoundError, match="forward of its own"):
+    with pytest.raises(UnknownBoundError, match="forward on the instance"):
         upper(target if where == "leaf alone" else model, (3,))
 
 

@@ -289,7 +289,7 @@ def test_what_cannot_be_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"train\.epochs must be the same for all, got 6 and 7"):
         refuse(one, plan(1, GloRo(eps=0.1), epochs=7))
     few = Dataset(points().x[:30], points().y[:30], points().classes)
-    with pytest.raises(InputError, match="as many samples"):
+    with pytest.raises(InputError, match="equally many samples"):
         refuse(one, plan(1, GloRo(eps=0.1), train=few))
     with pytest.raises(InputError, match="its numbers"):
         refuse(one, plan(1, GloRo(eps=0.1), optimizer=lambda p: adam(p, lr=0.1)))

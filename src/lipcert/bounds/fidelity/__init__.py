@@ -1,1 +1,1 @@
-"""Checks that what was proved is what runs."""
+"""Check that the model that runs is the one that was proved."""

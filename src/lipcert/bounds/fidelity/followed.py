@@ -1,4 +1,4 @@
-"""A model beside what was read off it: a private float64 copy, and the program traced from that copy."""
+"""A model together with its private float64 copy, and the program traced from that copy."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Followed:
         return cls(model, copied, _keeping_inputs(trace(copied, shape)), shape)
 
     def own_program(self) -> Program:
-        """Trace the program once more, from a copy in the model's precision and place."""
+        """Trace the program once more, from a copy in the model's precision and on its device."""
         return _keeping_inputs(trace(settled_copy(self.model), self.input_shape))
 
     def example(self) -> Tensor:
-        """Return a tensor of the model's precision and place."""
+        """Return a tensor with the precision and device of the model."""
         tensors = [*self.model.parameters(), *self.model.buffers()]
         return next((t for t in tensors if t.is_floating_point()), torch.zeros(()))
 
 
 def _keeping_inputs(program: Program) -> Program:
-    """Keep layers of a copy from working in place: their inputs are looked at after they ran."""
+    """Keep layers of a copy from working in place, because their inputs are read after they ran."""
     for step in program.steps:
         if isinstance(getattr(step.module, "inplace", None), bool):
             setattr(step.module, "inplace", False)  # noqa: B010

@@ -1,7 +1,7 @@
-"""Cheap refusals around a proof: what would run something else than the code that was followed.
+"""Cheap checks before a proof, which refuse a model that would run other code than the traced one.
 
 A certificate relies on the comparison of the model with its traced program (replay.py).
-These guards name the usual reasons in one line each, before anything is run.
+These guards report the usual reasons in one line each, before anything runs.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from lipcert.errors import InputError, UnknownBoundError, reason
 
 T = TypeVar("T")
 
-# The generator behind `random.random` and its like.
+# The generator behind `random.random` and similar functions.
 _PYTHON = random.random.__self__  # type: ignore[attr-defined]
 
-# How often a call may be repeated to see whether it is the model that draws random numbers.
+# How often a call is repeated to find out whether the model itself draws random numbers.
 _TRIES = 10
 
 # Methods through which a call reaches `forward`.
@@ -44,25 +44,24 @@ def refuse_hooks(path: str, module: nn.Module) -> None:
 
 
 def refuse_foreign_calls(path: str, module: nn.Module) -> None:
-    """Raise if calling the module may not run its forward: its class has a `__call__` that is not torch's."""
+    """Raise if calling the module may not run its forward, because its class has its own `__call__`."""
     for name in _CALLS:
         maker = getattr(getattr(type(module), name), "__module__", None) or ""
         if maker.partition(".")[0] != "torch":
-            raise UnknownBoundError(f"{path}: {type(module).__name__} has a {name} of its own: use forward")
+            raise UnknownBoundError(f"{path}: {type(module).__name__} defines its own {name}: use forward")
 
 
 def refuse_hidden_methods(path: str, module: nn.Module) -> None:
-    """Raise if something on the instance hides a method of its class, which the rule is about."""
+    """Raise if an attribute of the instance hides a method of its class, on which the rule relies."""
     for name in vars(module):
         if callable(getattr(type(module), name, None)):
             raise UnknownBoundError(
-                f"{path} has a {name} of its own, put on the instance, which hides that of its class: "
-                "use a class"
+                f"{path} has a {name} on the instance, which hides that of its class: use a class"
             )
 
 
 def refuse_unsettled(path: str, module: nn.Module) -> None:
-    """Raise if the weight that is proved may not be the one that runs."""
+    """Raise if the weight that is proved may differ from the weight that runs."""
     if not module.training:
         return
     if parametrize.is_parametrized(module) or getattr(module, "settles_in_evaluation", False):
@@ -70,14 +69,14 @@ def refuse_unsettled(path: str, module: nn.Module) -> None:
 
 
 def refuse_global_hooks() -> None:
-    """Raise if every module call runs a hook."""
+    """Raise if a hook runs at every module call."""
     everywhere = torch.nn.modules.module
     if everywhere._global_forward_hooks or everywhere._global_forward_pre_hooks:
         raise UnknownBoundError("global forward hooks are registered, which may change what a model computes")
 
 
 def refuse_modes() -> None:
-    """Raise inside of modes that are not torch's own, which may replace any operation."""
+    """Raise inside modes that are not torch's own, which may replace any operation."""
     functions = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]
     for mode in [*functions, *_get_current_dispatch_mode_stack()]:
         if type(mode).__module__.partition(".")[0] != "torch":
@@ -85,7 +84,7 @@ def refuse_modes() -> None:
 
 
 def refuse_tampering_anywhere(model: nn.Module) -> None:
-    """Raise if any part of the model, or all of torch, runs something else than its forward."""
+    """Raise if any part of the model, or all of torch, runs other code than its forward."""
     refuse_global_hooks()
     refuse_modes()
     try:
@@ -93,7 +92,7 @@ def refuse_tampering_anywhere(model: nn.Module) -> None:
     except Exception as error:
         raise UnknownBoundError(f"the parts of the model cannot be listed: {reason(error)}") from error
     for path, weight in model.named_parameters():
-        if is_lazy(weight):  # its layer has a hook that fills it in
+        if is_lazy(weight):  # its layer has a hook that fills the weight in
             raise InputError(f"{path} has no numbers yet: call the model once first")
     for path, module in modules:
         refuse_hooks(path or "model", module)
@@ -102,7 +101,7 @@ def refuse_tampering_anywhere(model: nn.Module) -> None:
 
 
 def precision_settings() -> tuple[Any, ...]:
-    """The settings of torch that decide in how many bits an operation computes."""
+    """Return the settings of torch that decide the precision of an operation."""
     autocast = tuple(torch.is_autocast_enabled(device) for device in ("cpu", "cuda", "mps", "xpu"))
     backends = [getattr(torch.backends, name) for name in ("cudnn", "mkldnn")] + [torch.backends.cuda]
     parts = [getattr(b, kind, None) for b in backends for kind in ("conv", "matmul", "rnn")]
@@ -110,9 +109,9 @@ def precision_settings() -> tuple[Any, ...]:
 
 
 def without_randomness(what: str, call: Callable[[], T]) -> T:
-    """Return what a call returns, or raise if it draws random numbers from torch, Python or NumPy."""
+    """Return the result of a call, or raise if it draws random numbers from torch, Python or NumPy."""
     draws = _Draws()
-    for _ in range(_TRIES):  # another thread may have drawn; what happens every time is the model's doing
+    for _ in range(_TRIES):  # another thread may have drawn; only the model draws every time
         before = _states()
         with draws:
             result = call()
@@ -121,11 +120,11 @@ def without_randomness(what: str, call: Callable[[], T]) -> T:
             return result
         if moved != "numpy.random":
             break
-    raise UnknownBoundError(f"{what} draws random numbers ({moved}), so it is not one function")
+    raise UnknownBoundError(f"{what} draws random numbers ({moved}), so the model is not a fixed function")
 
 
 def _draws_from_python(call: Callable[[], object]) -> bool:
-    """Return whether a call draws from Python's global generator on this thread: servers do on theirs."""
+    """Return whether a call draws from Python's global generator on this thread: servers draw on theirs."""
     if threading.active_count() == 1:
         return True
     drawn, before = [], sys.getprofile()
@@ -143,7 +142,7 @@ def _draws_from_python(call: Callable[[], object]) -> bool:
 
 
 class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes an operation of torch that draws random numbers, on this thread."""
+    """A mode that records an operation of torch that draws random numbers, on this thread."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -158,7 +157,7 @@ class _Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _states() -> tuple[Any, Any]:
-    """The random states of Python and NumPy, which all threads share."""
+    """Return the random states of Python and NumPy, which all threads share."""
     numpy: Any = np.random.get_state(legacy=False)
     return random.getstate(), (numpy["state"]["pos"], numpy["state"]["key"].tobytes())
 

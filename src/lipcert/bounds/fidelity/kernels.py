@@ -1,4 +1,4 @@
-"""How float32 convolutions run, and whether small numbers survive: asked of torch, not assumed."""
+"""Ask torch which kernels run float32 convolutions, and whether denormal numbers survive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from lipcert.errors import InputError
 
-# Kernels that add up products, in whatever order. Others use Winograd's or Fourier's transforms, or may.
+# Kernels that add up products, in any order. Others use Winograd or Fourier transforms, or may do so.
 _SUMS = frozenset(
     {
         "CudaDepthwise2d",
@@ -25,7 +25,7 @@ _SUMS = frozenset(
     }
 )
 
-# What to switch off so that torch takes a kernel that adds up products.
+# The setting that makes torch use a kernel that adds up products.
 _SWITCH = {
     "NnpackSpatial": "turn oneDNN on (torch.backends.mkldnn.set_flags(True)) or NNPACK off "
     "(torch.backends.nnpack.set_flags(False))",
@@ -33,27 +33,27 @@ _SWITCH = {
     "CudnnTranspose": "set torch.backends.cudnn.enabled = False",
 }
 
-# Batch sizes between which torch changes its mind.
+# Batch sizes between which torch changes kernels.
 _BATCHES = (1, 2, 15, 16, 64)
 
-# Numbers that are handed to one thread at least.
+# The smallest part of a tensor that goes to one thread.
 _GRAIN = 1 << 15
 
 
 class AsksForKernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While it is on, a float32 convolution that torch would not compute by sums of products is an error."""
+    """A mode that refuses float32 convolutions that torch would not compute by sums of products."""
 
     def __init__(self, batches: Sequence[int] = ()) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._batches = sorted({*_BATCHES, *batches})
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Ask before every convolution."""
+        """Check the kernel before every convolution."""
         name = str(function.overloadpacket)
         if name == "aten.convolution":
             self._ask(*args)
         elif "conv" in name and "conj" not in name:
-            raise InputError(f"rounding: float32 certificates do not know how {name} sums")
+            raise InputError(f"rounding: float32 certificates do not cover how {name} sums")
         return function(*args, **(kwargs or {}))
 
     def _ask(self, x: Tensor, *rest: Any) -> None:
@@ -70,28 +70,28 @@ class AsksForKernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _kernel(x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) -> str:
-    """The name of the kernel that torch would take."""
+    """Return the name of the kernel that torch would use."""
     found: Any = torch._C._select_conv_backend(x, weight, bias, *settings)
     kinds: Any = getattr(torch._C, "_ConvBackend")  # noqa: B009  torch's stubs have another name
-    # torch has no Python name for this one, which stands between two that have.
+    # torch has no Python name for this kernel, which stands between two that have one.
     if int(kinds.Mkldnn) < int(found) < int(kinds.MkldnnEmpty):
         return "MkldnnTranspose"
     return str(found).rpartition(".")[2]
 
 
 def sums_products(device: torch.device) -> bool:
-    """Return whether all float32 products on a device are sums of products, as far as its settings tell."""
+    """Return whether all float32 products on a device are sums of products, according to its settings."""
     mkldnn: Any = torch.backends.mkldnn
     return device.type == "cpu" and mkldnn.is_available() and bool(torch._C._get_mkldnn_enabled())
 
 
 def refuse_flushed_denormals(all_threads: bool = False) -> None:
-    """Raise if numbers below the smallest normal one become zero, on this thread or any of torch's."""
+    """Raise if denormal numbers become zero, on this thread or any of torch's."""
     small = torch.full(
         (_GRAIN * torch.get_num_threads() if all_threads else 1,), 2.0**-1040, dtype=torch.float64
     )
     if bool((small * 1.0 == 0).any()):
         raise InputError(
-            "denormal numbers are flushed to zero, which the bounds on rounding do not cover: call "
+            "denormal numbers are flushed to zero, which the bounds on rounding errors do not cover: call "
             "torch.set_flush_denormal(False) first"
         )

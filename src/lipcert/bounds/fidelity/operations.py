@@ -1,6 +1,6 @@
-"""What a call really executes: the log of torch's operations, with the weights and numbers they were given.
+"""The log of torch's operations in a call, with the weights and numbers they were given.
 
-Outputs that agree on samples do not show a branch that was not taken there. The log of a model and that of
+Outputs that agree on samples do not show a branch that was not taken there. So the log of a model and that of
 its traced program must be the same, operation by operation.
 """
 
@@ -16,15 +16,15 @@ from torch.utils._pytree import tree_flatten
 
 Log = list[tuple[Any, ...]]
 
-# Operations that hand on what they are given: a view, a reshape and a flatten differ in nothing else.
+# Operations that pass their input on: a view, a reshape and a flatten differ in nothing else.
 _VIEWS = frozenset({"view", "_unsafe_view", "_reshape_alias", "alias", "detach", "lift_fresh"})
 
-# Functions that turn tensors into something of Python without an operation of torch.
+# Functions that turn tensors into Python objects without an operation of torch.
 _LOOKS = frozenset({"numpy", "tolist", "__array__", "__dlpack__"})
 
 
 def operations(call: Callable[[], object], weights: Iterable[Tensor]) -> Log:
-    """Return what a call executes; weights are known by their position in `weights`."""
+    """Return the operations that a call executes; weights are identified by their position in `weights`."""
     log: Log = []
     places = {w.data_ptr(): i for i, w in enumerate(weights) if w.numel()}
     with _Looks(log), _Operations(log, places):
@@ -33,17 +33,17 @@ def operations(call: Callable[[], object], weights: Iterable[Tensor]) -> Log:
 
 
 def without_numbers(log: Log) -> Log:
-    """A log without numbers that a precision may decide, such as a smallest divisor."""
+    """Return a log without numbers that depend on the precision, such as a smallest divisor."""
     return [tuple(part for part in operation if not isinstance(part, float)) for operation in log]
 
 
 def weights_of(model: nn.Module) -> list[Tensor]:
-    """All parameters and buffers, in order."""
+    """Return all parameters and buffers, in order."""
     return [*model.parameters(), *model.buffers()]
 
 
 def first_difference(model: Log, program: Log) -> str | None:
-    """Say where a model's operations leave those of its program; None if they never do."""
+    """Describe where a model's operations first differ from those of its program; None if they do not."""
     for mine, theirs in zip(model, program, strict=False):
         if mine != theirs:
             return f"runs {_told(mine)} where its traced layers run {_told(theirs)}"
@@ -57,7 +57,7 @@ def _told(operation: tuple[Any, ...]) -> str:
 
 
 class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes every operation below torch's functions."""
+    """A mode that records every operation below torch's functions."""
 
     def __init__(self, log: Log, places: dict[int, int]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -68,7 +68,7 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         name = str(function.overloadpacket).rpartition(".")[2].removesuffix("_")
         if name not in _VIEWS:
             given, _ = tree_flatten((args, kwargs or {}))
-            # Sizes may be spelled in several ways, and show in the shapes.
+            # Sizes may be written in several ways, and show in the shapes.
             noted = (self._noted(value) for value in given if isinstance(value, Tensor | float))
             self._log.append((name, *noted))
         return function(*args, **(kwargs or {}))
@@ -80,7 +80,7 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class _Looks(TorchFunctionMode):
-    """Notes what reads numbers of tensors into Python."""
+    """A mode that records functions that read numbers of tensors into Python."""
 
     def __init__(self, log: Log) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""The model itself against the program that was traced from it: both must compute the same.
+"""Compare the model itself with the program that was traced from it: both must compute the same.
 
-A proof is about the traced steps. What runs is the model. So the model is called, as its owner would call it:
-on random batches when a proof is made, and on part of every batch that is certified. Its outputs must lie
-within the rounding error that theorems 3 and 5 (docs/proofs.md) allow around those of the steps. It is called
-as it is, in its own precision, and as the private float64 copy, where a difference of 1e-10 shows.
+A proof is about the traced steps, but the model is what runs. So the model is called, as its owner would call
+it: on random batches when a proof is made, and on part of every batch that is certified. Its outputs must lie
+within the rounding error that theorems 3 and 5 (docs/proofs.md) allow around those of the steps. The model is
+called in its own precision, and as the private float64 copy, where a difference of 1e-10 shows.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ from lipcert.bounds.provers.rounding import SAFETY, sqrt_up
 from lipcert.bounds.tracing.program import Program
 from lipcert.errors import DisagreementError, StaleBoundError, UnknownBoundError
 
-# Sizes of the random batches at a proof: one sample, several, and more than torch takes other kernels for.
+# Sizes of the random batches at a proof: one sample, several, and enough that torch changes kernels.
 _SIZES = (1, 3, 17)
 
-# Samples of a batch of which one is compared when it is certified, with rounding and without.
+# One sample in so many is compared when a batch is certified, with rounding and without.
 _ONE_IN, _ONE_IN_QUICKLY = 128, 512
 
-# Two computations of one number differ by twice their errors, taken at inputs that differ as much themselves.
+# Two computations of one number differ by twice their errors, at inputs that differ as much.
 _BOTH = 4.0
 
-# How much errors grow where float32 products have fewer bits (TF32, bfloat16) or are no sums (Winograd).
+# Factor for errors where float32 products have fewer bits (TF32, bfloat16) or are no sums (Winograd).
 _COARSE = 2.0**16
 
-# Relative differences in float32 and float64 that rules may have forgotten: that is no other function.
+# Relative differences in float32 and float64 that are tolerated although no rule predicts them.
 _LEAST, _LEAST_DOUBLE = 1e-5, 1e-13
 
 
 class Replay:
-    """Compares a model with its program; a difference is a `DisagreementError`."""
+    """The comparison of a model with its program; a difference raises `DisagreementError`."""
 
     def __init__(self, followed: Followed, bound: Bound) -> None:
         self._followed, self._model, self._copy = followed, followed.model, followed.copy
@@ -75,9 +75,9 @@ class Replay:
         self._probe, self._known = self._own(next(self._batches())), torch.zeros(0)
 
     def rehearse(self) -> Snapshot:
-        """Compare on random batches, more than once; return the model as it was between two calls."""
+        """Compare on random batches, more than once; return a snapshot of the model between two calls."""
         for model, x in ((self._model, self._probe), (self._copy, self._wide(self._probe))):
-            called(model, x.clone())  # layers settle what they keep
+            called(model, x.clone())  # layers settle their kept weights
         before = Snapshot(self._model)
         refuse_other_numbers(self._model, self._copy)
         batches = [self._own(x) for x in self._batches()]
@@ -88,7 +88,7 @@ class Replay:
         self._compare_operations(batches[1])
         changed = before.change_in(self._model)
         if changed is not None:
-            raise UnknownBoundError(f"{changed}: calling the model changes it, so it is not one function")
+            raise UnknownBoundError(f"{changed}: calling the model changes it, so it is not a fixed function")
         return before
 
     def _batches(self) -> Iterator[Tensor]:
@@ -98,15 +98,15 @@ class Replay:
             yield x.sigmoid() if i == 0 else x
 
     def _compare_alone(self, x: Tensor) -> None:
-        """Raise unless the layers do the same to a sample alone and among others."""
+        """Raise unless the layers treat a sample alone and in a batch in the same way."""
         together = self._reference(x, False)
         alone = torch.cat([self._reference(sample, False).features for sample in torch.split(x, 1)])
         if not within(alone, together.features, self._double_tolerance(together)):
-            raise UnknownBoundError("model: what it computes for a sample depends on the others of its batch")
+            raise UnknownBoundError("model: its output for a sample depends on the others of its batch")
 
     @torch.no_grad()
     def _compare_operations(self, x: Tensor) -> None:
-        """Raise unless the model executes the very operations of its traced layers."""
+        """Raise unless the model executes exactly the operations of its traced layers."""
         every = replace(self._program, steps=self._program.traced)
         expected = operations(partial(values_of, every, self._wide(x)), weights_of(self._copy))
         executed = operations(partial(self._copy, self._wide(x)), weights_of(self._copy))
@@ -114,14 +114,14 @@ class Replay:
         if not any(parametrize.is_parametrized(module) for module in self._model.modules()):
             executed = operations(partial(self._model, x.clone()), weights_of(self._model))
             other = other or first_difference(without_numbers(executed), without_numbers(expected))
-        # Else the model computes weights that the copy holds.
+        # Otherwise the model computes weights that the copy stores.
         if other is not None:
             raise DisagreementError(f"model: forward {other}; call layers as they are, on all inputs alike")
 
     def compare(self, x: Tensor, least: float = _LEAST) -> None:
-        """Raise unless the model, as it is and as its float64 copy, does what its steps do, on some samples.
+        """Raise unless the model and its float64 copy compute what its steps do, on some samples.
 
-        In its own precision a relative difference of `least` is put up with, whatever the rules allow.
+        In its own precision a relative difference of `least` is tolerated, whatever the rules allow.
         """
         reference = self._compare(self._probed(x), (torch.no_grad,), least)
         self._recognise(reference.features, self._double_tolerance(reference))
@@ -136,34 +136,34 @@ class Replay:
         return reference
 
     def outputs(self, x: Tensor) -> Tensor:
-        """Return what the model returns for inputs in its own precision, which it may overwrite."""
+        """Return the model's outputs for inputs in its own precision, which the model may overwrite."""
         return self._outputs(self._model, x, torch.no_grad)
 
     @torch.no_grad()
     def compare_outputs(self, x: Tensor, outputs: Tensor) -> None:
-        """Raise unless outputs that the model gave in its own precision are those of its steps, in part."""
+        """Raise unless a part of the given outputs, in the model's own precision, agrees with its steps."""
         given = _part(outputs, _ONE_IN_QUICKLY)
         features, tolerance = self._own_reference(self._probed(x, _ONE_IN_QUICKLY))
         self._recognise(features, tolerance)
         if not within(given, features[1:], tolerance[1:]):
-            self.compare(x)  # names the place
+            self.compare(x)  # this error names the place
             self._raise("model", given, features[1:], tolerance[1:])
 
     def change_since(self, before: Snapshot) -> str | None:
-        """Name what changed in the model since a snapshot; None if nothing did."""
-        if self._is_sized:  # weights for another size of images may lie there
+        """Name what changed in the model since a snapshot; None if nothing changed."""
+        if self._is_sized:  # it may hold weights for another image size
             called(self._model, self._probe.clone())
         return before.change_in(self._model)
 
     def _probed(self, x: Tensor, one_in: int = _ONE_IN) -> Tensor:
-        """Part of a batch, behind a sample whose outputs are known since the proof."""
+        """Return part of a batch, after a sample whose outputs are known since the proof."""
         return torch.cat([self._probe, self._own(_part(x, one_in))])
 
     def _recognise(self, features: Tensor, tolerance: Tensor) -> None:
-        """Raise if the first sample's outputs are not those of the proof: then torch itself has changed."""
+        """Raise if the first sample's outputs differ from those at the proof: torch itself changed."""
         if not within(features[:1], self._known, tolerance[:1]):
             raise StaleBoundError(
-                "torch computes something else than at the proof: was one of its functions replaced?"
+                "torch computes other values than at the proof: was one of its functions replaced?"
             )
 
     def _own(self, x: Tensor) -> Tensor:
@@ -174,11 +174,11 @@ class Replay:
 
     @torch.no_grad()
     def _reference(self, x: Tensor, float32: bool) -> Evaluation:
-        """Return what the steps compute in float64, and how far off it may be."""
+        """Return the steps' outputs in float64, and their possible error."""
         x = self._wide(x)
         try:
             return evaluate(self._program, self._bound, x, float32, growths=self.growths)
-        except NotImplementedError:  # a rule without rounding bounds
+        except NotImplementedError:  # a rule without bounds of rounding errors
             features = plain(self._program, x)
             return Evaluation(features, features.new_full((len(features),), torch.nan))
 
@@ -211,7 +211,7 @@ class Replay:
             return relative(reference.features, self._dtype)
         rounding = self._coarseness() * (reference.error + reference.deployed.a)
         rounding = torch.maximum(rounding, least * sample_norm(reference.features))
-        # Where a sum may exceed what float32 can hold, the model in float32 says nothing.
+        # Where a sum may overflow float32, the model in float32 shows nothing.
         return torch.where(reference.deployed.limit >= 0, rounding, torch.inf)
 
     def _coarseness(self) -> float:
@@ -224,14 +224,14 @@ class Replay:
         try:
             outputs = self._outputs(model, x.clone(), mode)  # forward may work in place
         except UncallableError:
-            if mode is torch.inference_mode:  # some models cannot run in it, and so say nothing wrong there
+            if mode is torch.inference_mode:  # some models cannot run in this mode, which is no disagreement
                 return
             raise
         if not within(outputs, reference.features, tolerance):
             self._raise(self._place(model, x), outputs, reference.features, tolerance)
 
     def _outputs(self, model: nn.Module, x: Tensor, mode: Mode) -> Tensor:
-        """Return what the model returns, called as its owner would call it."""
+        """Return the model's outputs, called as its owner would call it."""
         outputs = without_randomness("its forward", lambda: called(model, x, mode))
         shapes = {step.name: step.shape for step in self._program.steps}
         expected = (len(x), *shapes.get(self._program.result, self._followed.input_shape))
@@ -246,13 +246,13 @@ class Replay:
         apart = distance(outputs, reference)
         worst = int((apart / tolerance.cpu()).nan_to_num(torch.inf, torch.inf).argmax())
         raise DisagreementError(
-            f"{place}: the model computes something else than the layers that were traced (outputs differ by "
+            f"{place}: the model computes other values than its traced layers (outputs differ by "
             f"{apart[worst]:.3g}, rounding explains {tolerance[worst]:.3g}); call layers as they are, with "
             "the weights they hold"
         )
 
     def _place(self, model: nn.Module, x: Tensor) -> str:
-        """Name the first module whose output is not that of its step; the model where there is none."""
+        """Name the first module whose output differs from that of its step; else the model."""
         seen: dict[nn.Module, list[Any]] = {}
         names = dict(model.named_modules(remove_duplicate=False))
         with contextlib.ExitStack() as hooks:
@@ -269,20 +269,20 @@ class Replay:
 
 
 def _part(x: Tensor, one_in: int) -> Tensor:
-    """One sample in so many, at least one, evenly spread."""
+    """Return one sample in so many, at least one, evenly spread."""
     count = max(1, len(x) // one_in)
     return x[torch.linspace(0, len(x) - 1, count, device=x.device).round().long()]
 
 
 def _is_about(output: object, value: Tensor, dtype: torch.dtype) -> bool:
-    """Whether an output is about a value: enough to find a place, not to trust it."""
+    """Return whether an output roughly equals a value: enough to find a place, not to trust it."""
     if not isinstance(output, Tensor) or output.shape != value.shape:
         return False
     return within(output, value, relative(value, dtype))
 
 
 def _with_head(bound: Bound, program: Program) -> Bound:
-    """A bound of every step: a head that was left out of the proof gets a simple one."""
+    """Return a bound of every step; a head that was left out of the proof gets a simple one."""
     heads = [
         LayerBound(s.name, s.path, type(s.module).__name__, s.shape, _simple_upper(s.module), "absolute", 0.0)
         for s in program.steps[len(bound.layers) :]

@@ -1,8 +1,8 @@
-"""What was proved is what runs: private copies of a model, and a record that notices every later change.
+"""Private copies of a model, and a record that detects every later change: what runs is what was proved.
 
 The record holds every number the model owns, bit for bit, its settings and the code it runs, wherever forward
-may find them: parameters, buffers, attributes, lists, closures, the functions and classes of the user. What
-lies beyond (files, clocks, the code of installed libraries) is left to the comparison of outputs in `replay`.
+may find them: parameters, buffers, attributes, lists, closures, the functions and classes of the user. The
+rest (files, clocks, the code of installed libraries) is left to the comparison of outputs in `replay`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from lipcert.errors import InputError, UnknownBoundError, reason
 # Attributes of every module that no forward pass reads.
 _UNREAD = ("_state_dict", "_load_state_dict", "_backward", "_is_full_backward", "_non_persistent")
 
-# Parts of a class that say nothing about what it computes.
+# Parts of a class that do not affect what it computes.
 _BOOKKEEPING = ("__dict__", "__weakref__", "__doc__", "__annotations__", "__abstractmethods__", "_abc_impl")
 
-# Numbers whose types decide their equality, too: True is not 1 here.
+# Values whose types matter for equality, too: True is not 1 here.
 _PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size, type(None))
 
-# How far a record follows functions, classes and objects from one to the next.
+# How many functions, classes and objects in a row a record follows.
 _DEPTH = 4
 
 # Bytes that one thread compares at a time.
@@ -48,7 +48,7 @@ def settled_copy(model: nn.Module) -> nn.Module:
     for path, module in model.named_modules():
         refuse_unsettled(path or "model", module)
         if getattr(module, "settles_in_evaluation", False):
-            cast(Any, module).forget()  # what is certified is what runs from now on, whoever wrote to it
+            cast(Any, module).forget()  # certify what runs from now on, even after unnoticed writes
     refuse_unusual_tensors(model)
     copied = _copied(model)
     _refuse_shared(model, copied)
@@ -63,26 +63,24 @@ def settled_copy(model: nn.Module) -> nn.Module:
 def _copied(model: nn.Module) -> nn.Module:
     try:
         return copy.deepcopy(model)
-    except Exception as error:  # the user's classes may say how they are copied
+    except Exception as error:  # the user's classes may define how they are copied
         raise UnknownBoundError(f"the model cannot be copied: {reason(error)}") from error
 
 
 def _refuse_shared(model: nn.Module, copied: nn.Module) -> None:
-    """Raise if a copy holds numbers of its original, which would then be converted with it."""
+    """Raise if a copy shares memory with its original, which would then be converted with it."""
     held = {t.data_ptr() for t in [*model.parameters(), *model.buffers()] if t.numel()}
     for path, tensor in [*copied.named_parameters(), *copied.named_buffers()]:
         if tensor.numel() and tensor.data_ptr() in held:
-            raise UnknownBoundError(
-                f"{path}: a copy of the model shares this tensor with it, so it is no copy"
-            )
+            raise UnknownBoundError(f"{path}: a copy of the model shares this tensor with the original")
 
 
 def frozen_copy(model: nn.Module) -> nn.Module:
-    """Return what a certificate speaks of: a private copy in float64 on the CPU, out of reach of training."""
+    """Return the private copy that is certified: float64, on the CPU, unaffected by later training."""
     copied = settled_copy(model)
     try:
         return copied.to("cpu", torch.float64)
-    except Exception as error:  # the user's classes may say how they are converted
+    except Exception as error:  # the user's classes may define how they are converted
         raise UnknownBoundError(f"the model cannot be converted to float64: {reason(error)}") from error
 
 
@@ -96,19 +94,17 @@ def refuse_unusual_tensors(model: nn.Module) -> None:
 
 
 def refuse_other_numbers(model: nn.Module, frozen: nn.Module) -> None:
-    """Raise unless a frozen copy holds the very numbers that the model holds now."""
+    """Raise unless a frozen copy holds exactly the numbers that the model holds now."""
     theirs = dict([*frozen.named_parameters(), *frozen.named_buffers()])
     for path, mine in [*model.named_parameters(), *model.named_buffers()]:
         if path in theirs and mine.is_floating_point():  # a parametrised weight has another name in the copy
             wide = mine.detach().to("cpu", torch.float64)
             if _first_difference([(path, wide, theirs[path].detach())]) is not None:
-                raise UnknownBoundError(
-                    f"{path}: the copy that was proved holds other numbers than the model"
-                )
+                raise UnknownBoundError(f"{path}: the proved copy and the model hold different numbers")
 
 
 def _settle(module: nn.Module) -> None:
-    """Turn parametrised weights of a copied module into ordinary ones."""
+    """Turn the parametrised weights of a copied module into ordinary ones."""
     shared = type(module)  # torch takes the weight from the class, which the copy shares with its original
     members = {k: v for k, v in vars(shared).items() if k not in ("__dict__", "__weakref__")}
     module.__class__ = type(shared.__name__, shared.__bases__, members)
@@ -117,7 +113,7 @@ def _settle(module: nn.Module) -> None:
 
 
 class Snapshot:
-    """Everything a model's output may depend on, as it was when this was made."""
+    """Everything a model's output may depend on, at the time of the snapshot."""
 
     def __init__(self, model: nn.Module) -> None:
         self._leaves = [
@@ -125,7 +121,7 @@ class Snapshot:
         ]
 
     def change_in(self, model: nn.Module) -> str | None:
-        """Name the first place where the model is no longer as it was; None if there is none."""
+        """Name the first place where the model has changed; None if there is none."""
         now = _walk(model)
         numbers = []
         for (path, before), (other, after) in zip(self._leaves, now, strict=False):
@@ -139,14 +135,14 @@ class Snapshot:
 
 
 def _first_difference(numbers: Sequence[tuple[str, Tensor, Tensor]]) -> str | None:
-    """Name the first pair of tensors that differ in type, shape, place or any bit."""
+    """Name the first pair of tensors that differ in type, shape, device or any bit."""
     pieces: list[tuple[str, Tensor, Tensor]] = []
     for path, a, b in numbers:
         if (a.dtype, a.shape, a.device, a.layout) != (b.dtype, b.shape, b.device, b.layout):
             return path
         if not a.is_meta:
             pieces += [(path, x, y) for x, y in _pieces(a, b)]
-    # Comparing does not hold Python's lock.
+    # Comparing releases Python's lock.
     pool = ThreadPoolExecutor(torch.get_num_threads()) if len(pieces) > 3 * len(numbers) else None
     try:
         same = (pool.map if pool else map)(lambda piece: torch.equal(piece[1], piece[2]), pieces)
@@ -157,7 +153,7 @@ def _first_difference(numbers: Sequence[tuple[str, Tensor, Tensor]]) -> str | No
 
 
 def _pieces(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """The bits of both, as pieces of 64-bit words and a rest of bytes."""
+    """Yield the bits of both, as pieces of 64-bit words and a rest of bytes."""
     x, y = _bytes(a), _bytes(b)
     aligned = x.storage_offset() % 8 == 0 and y.storage_offset() % 8 == 0
     whole = len(x) // 8 * 8 if aligned else 0
@@ -174,7 +170,7 @@ def _bytes(tensor: Tensor) -> Tensor:
 
 
 class _Itself:
-    """Equal to nothing but the very object, which it keeps alive so that no other gets its address."""
+    """A wrapper equal only to the same object, which it keeps alive so that no other gets its address."""
 
     def __init__(self, it: object) -> None:
         self.it = it
@@ -192,7 +188,7 @@ def _walk(model: nn.Module) -> list[tuple[str, object]]:
 
 
 class _Walk:
-    """Visits whatever a forward may read; leaves are tensors, or things that can be compared by ==."""
+    """Visit everything a forward may read; leaves are tensors, or objects that == can compare."""
 
     def __init__(self) -> None:
         self.leaves: list[tuple[str, object]] = []
@@ -242,7 +238,8 @@ class _Walk:
 
     def _module(self, path: str, it: nn.Module) -> None:
         self.visit(f"{path}.class", type(it), 0)
-        # A layer with a rule says what its forward may keep for itself; then what it executes is looked at.
+        # A layer with a rule declares the attributes its forward may change; what it executes is compared
+        # then.
         fleeting: tuple[str, ...] = getattr(it, "fleeting", ()) if type(it) in RULES else ()
         if fleeting and not it.training:
             self.visit(f"{path}.weights", cast(Any, it).weights(), 0)
@@ -313,7 +310,7 @@ def _content(cell: types.CellType) -> object:
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
-    """The names a function, and those inside of it, may look up."""
+    """Yield the names that a function, and those inside it, may look up."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -322,7 +319,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 @functools.lru_cache(maxsize=4096)
 def _is_installed(module: str | None) -> bool:
-    """Return whether code comes from Python, torch, lipcert or another installed package: known by name."""
+    """Return whether code comes from Python, torch, lipcert or another installed package, by its name."""
     root = (module or "").partition(".")[0]
     if root in sys.stdlib_module_names or root in ("torch", "lipcert"):
         return True

@@ -1,1 +1,1 @@
-"""From matrices and kernels to proved norms."""
+"""Prove the norms of matrices and kernels."""

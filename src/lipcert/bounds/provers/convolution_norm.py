@@ -17,7 +17,7 @@ from lipcert.bounds.provers.rounding import U, ldexp_up, mul_up, sqrt_up
 
 
 def convolution_upper(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
-    """The norm of a convolution, proved; weight (c_out, c_in/groups, k₁, k₂)."""
+    """Prove the norm of a convolution; weight (c_out, c_in/groups, k₁, k₂)."""
     return remembered(weight, (geometry, effort), lambda: _prove(weight, geometry, effort))
 
 
@@ -37,11 +37,11 @@ def choose_prover(weight: Tensor, geometry: Geometry, effort: str) -> tuple[str,
 
 
 def any_size_upper(weight: Tensor) -> float:
-    """The norm of a stride-1 convolution on images of every size, zero or circular padding.
+    """Bound the norm of a stride-1 convolution on images of every size, with zero or circular padding.
 
-    It is at most the largest norm of the symbol at any frequency. ‖symbol·v‖² is a trigonometric polynomial
-    of degree k − 1 in either variable, and one of degree d is nowhere larger than 1/cos(πd/N) times its
-    largest value at N > 2d equally spaced points (Ehlich and Zeller, 1964).
+    The norm is at most the largest norm of the symbol at any frequency. ‖symbol·v‖² is a trigonometric
+    polynomial of degree k − 1 in either variable, and a polynomial of degree d is nowhere larger than
+    1/cos(πd/N) times its largest value at N > 2d equally spaced points (Ehlich and Zeller, 1964).
     """
     scaled, exponent = scale_to_one(weight.detach().to("cpu", torch.float64))
     if scaled is None:
@@ -54,5 +54,5 @@ def any_size_upper(weight: Tensor) -> float:
 
 
 def _grid(degree: int) -> int:
-    """Points on which a polynomial of this degree is bounded to half a percent."""
+    """Return the number of points that bound a polynomial of this degree to half a percent."""
     return max(1, 32 * degree)

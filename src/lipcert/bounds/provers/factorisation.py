@@ -1,13 +1,13 @@
-"""The exact prover: ‖A‖₂ from above, by a Cholesky factor whose residual is measured.
+"""The exact prover: bound ‖A‖₂ from above by a Cholesky factor whose residual is measured.
 
 A power iteration approaches ‖A‖ from below, and even a successful Cholesky factorisation of
-cI − AAᵀ proves nothing in floating point. What does prove something: for ANY matrix L the product
+cI − AAᵀ proves nothing in floating point. But for ANY matrix L the product
 LLᵀ is positive semidefinite, so
 
 $$ \\lambda_{\\max}(AA^T) \\le c + \\|cI - AA^T - LL^T\\|_2, $$
 
-and the last norm is bounded by the computed residual plus the rounding of every operation that
-made it. Docs: docs/proofs.md, theorem 1.
+and the last norm is bounded by the computed residual plus the rounding error of every operation that
+made it. See docs/proofs.md, theorem 1.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from lipcert.errors import InputError
 # Below this side a full eigenvalue solve is quicker than Lanczos iterations.
 _DENSE_SOLVE = 512
 
-# Side of the blocks in which a residual is made, from the lower triangles alone: of one matrix, of a batch.
+# Sides of the blocks in which a residual is computed, from the lower triangles alone: for one matrix, a
+# batch.
 _BLOCK = 512
 _BATCH_BLOCK = 64
 
 
 def spectral_norm_upper(matrix: Tensor) -> float:
-    """Proved upper bound of ‖matrix‖₂, usually within 1e-10 of the truth.
+    """Bound ‖matrix‖₂ from above, usually within 1e-10 of the truth.
 
     Example:
         >>> spectral_norm_upper(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
@@ -48,9 +49,9 @@ def spectral_norm_upper(matrix: Tensor) -> float:
 
 
 def scale_to_one(a: Tensor) -> tuple[Tensor | None, int]:
-    """(a·2^−e, e) with the largest entry in [½, 1); (None, 0) if a is zero.
+    """Return (a·2^−e, e) with the largest entry in [½, 1); (None, 0) if a is zero.
 
-    Powers of two make this exact but for underflow, which `TINY` covers.
+    Powers of two make this exact up to underflow, which `TINY` covers.
     """
     if not torch.isfinite(a).all():
         raise InputError("weights: expected finite numbers, got NaN or infinity")
@@ -63,22 +64,22 @@ def scale_to_one(a: Tensor) -> tuple[Tensor | None, int]:
 
 
 def nu(x: Tensor) -> float:
-    """An upper bound of ‖|X|‖₂², the largest of a batch: min(‖X‖_F², ‖X‖₁‖X‖_∞), which `SAFETY` rounds up."""
+    """Bound ‖|X|‖₂², the largest of a batch, by min(‖X‖_F², ‖X‖₁‖X‖_∞), which `SAFETY` rounds up."""
     frobenius = torch.linalg.vector_norm(x, dim=(-2, -1)) ** 2
-    if x.ndim == 3 and len(x) > 1:  # small matrices, many of them: the rest would cost more than it gains
+    if x.ndim == 3 and len(x) > 1:  # many small matrices: the rest would cost more than it gains
         return float(frobenius.max())
     x = x.abs()
     return float(torch.minimum(frobenius, x.sum(-2).amax(-1) * x.sum(-1).amax(-1)).max())
 
 
 def gram_upper(gram: Tensor, terms: int, absolute: float, floor: float = 0.0) -> float:
-    """Upper bound of the largest λ_max(AAᵀ) of a batch of computed Gram matrices (F, n, n).
+    """Bound the largest λ_max(AAᵀ) of a batch of computed Gram matrices (F, n, n) from above.
 
     The entries of A are at most 1, `terms` is the number of products in one entry of the Gram matrix,
-    `absolute` bounds ‖|A|‖₂². Below `floor` no tighter bound is sought.
+    `absolute` bounds ‖|A|‖₂². Below `floor` no tighter bound is computed.
     """
     n = gram.shape[-1]
-    gram = gram.tril() + gram.tril(-1).mT  # exactly symmetric, as the theorem wants it
+    gram = gram.tril() + gram.tril(-1).mT  # exactly symmetric, as the theorem requires
     shift, factor, shifted = _factorise(gram, floor)
     error = (
         _residual(shifted, factor)
@@ -91,7 +92,7 @@ def gram_upper(gram: Tensor, terms: int, absolute: float, floor: float = 0.0) ->
 
 
 def gram_uppers(gram: Tensor, terms: int, absolute: Tensor) -> Tensor:
-    """As `gram_upper`, for every matrix of the batch: (F,)."""
+    """Bound λ_max as `gram_upper` does, for every matrix of the batch: (F,)."""
     n = gram.shape[-1]
     gram = gram.tril() + gram.tril(-1).mT
     top = torch.linalg.eigvalsh(gram)[:, -1].clamp_min(0.0)
@@ -115,8 +116,8 @@ def gram_uppers(gram: Tensor, terms: int, absolute: Tensor) -> Tensor:
 
 
 def _factorise(gram: Tensor, floor: float) -> tuple[float, Tensor, Tensor]:
-    """A shift c just above every λ_max, the Cholesky factors of cI − gram, and cI − gram."""
-    # Where there is a floor, it is tried first: most of a long batch lies below it.
+    """Return a shift c just above every λ_max, the Cholesky factors of cI − gram, and cI − gram."""
+    # A floor is tried first: most of a long batch lies below it.
     top, margin = (0.0 if floor else _largest_eigenvalue(gram)), 8 * gram.shape[-1] * U
     while True:
         shift = max(top * (1 + margin), floor) + TINY
@@ -133,7 +134,7 @@ def _factorise(gram: Tensor, floor: float) -> tuple[float, Tensor, Tensor]:
 
 
 def _residual(shifted: Tensor, factor: Tensor) -> float:
-    """‖shifted − factor·factorᵀ‖_∞, the largest of the batch."""
+    """Return ‖shifted − factor·factorᵀ‖_∞, the largest of the batch."""
     return float(_row_sums(shifted, factor).max())
 
 
@@ -154,17 +155,17 @@ def _row_sums(shifted: Tensor, factor: Tensor) -> Tensor:
 
 
 def _symmetric_abs(x: Tensor) -> Tensor:
-    """|x|, or |xᵀ| where that is larger: a computed L·Lᵀ is not exactly symmetric, the true one is."""
+    """Return |x|, or |xᵀ| where that is larger: a computed L·Lᵀ is not exactly symmetric, the true one is."""
     return torch.maximum(x.abs(), x.abs().mT)
 
 
 def _largest_eigenvalue(gram: Tensor) -> float:
-    """An estimate, from either side; only the tightness of the bound depends on it."""
+    """Estimate the largest eigenvalue, from either side; only the tightness of the bound depends on it."""
     n = gram.shape[-1]
     if len(gram) > 4:
         return float(torch.linalg.eigvalsh(_likely_largest(gram))[:, -1].max())
     if n > _DENSE_SOLVE:
-        from scipy.sparse.linalg import ArpackError, eigsh  # half a second to load
+        from scipy.sparse.linalg import ArpackError, eigsh  # takes half a second to import
 
         start = np.cos(np.arange(n, dtype=np.float64))  # fixed, so that proofs are repeatable
         try:
@@ -175,7 +176,7 @@ def _largest_eigenvalue(gram: Tensor) -> float:
 
 
 def _likely_largest(gram: Tensor) -> Tensor:
-    """The four matrices of the batch in which a short power iteration grows most."""
+    """Return the four matrices of the batch in which a short power iteration grows most."""
     v = torch.ones(gram.shape[0], gram.shape[-1], 1, dtype=gram.dtype)
     v += 0.5 * torch.cos(torch.arange(gram.shape[-1], dtype=gram.dtype))[:, None]
     for _ in range(8):

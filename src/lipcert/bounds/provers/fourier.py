@@ -1,8 +1,8 @@
 """The fast prover for convolutions: the largest norm of their symbol, frequency by frequency.
 
-A zero-padded convolution is a circular one on a grid large enough, with its input embedded and its output
-cropped, so its norm is at most that of the circular one; and that is the largest norm over the grid's
-frequencies of a small matrix. A stride makes the convolution one of phases. Docs: docs/proofs.md, theorem 4.
+A zero-padded convolution is a circular one on a large enough grid, with its input embedded and its output
+cropped, so its norm is at most that of the circular one. That norm is the largest norm of a small matrix over
+the grid's frequencies. A stride turns it into a convolution of phases. See docs/proofs.md, theorem 4.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from torch import Tensor
 from lipcert.bounds.provers.factorisation import gram_upper, nu
 from lipcert.bounds.provers.rounding import SAFETY, U, gamma, sqrt_up, sum_up
 
-# Numbers in the matrices proved at once.
+# Numbers in the matrices that are proved at once.
 _CHUNK = 1 << 23
 
 # Numbers in all the symbols that are tried before one is proved.
 _SEARCHED = 1 << 23
 
-# How many grids an axis are tried at most, from the least one up.
+# The most grids per axis that are tried, from the smallest up.
 GRIDS = 3
 
-# A twist per axis: 0 wraps around unchanged, 1 with the sign turned.
+# A twist per axis: 0 wraps around unchanged, 1 with the sign flipped.
 Twist = tuple[int, int]
 NO_TWIST: Twist = (0, 0)
 
 
 def embedded_norm_upper(weight: Tensor, grid: tuple[int, int]) -> float:
-    """Bound of a convolution embedded in a grid on which nothing wraps around.
+    """Bound a convolution embedded in a grid on which nothing wraps around.
 
-    Then a larger grid serves as well, and so does one that turns the sign of what would wrap around: their
+    A larger grid serves as well, and so does one that flips the sign of what would wrap around: their
     frequencies lie elsewhere and may miss the peaks of the symbol. As many as are cheap are tried.
     """
     numbers = 4 * weight.shape[0] * weight.shape[1] * len(half_frequencies(grid, NO_TWIST))
@@ -49,13 +49,13 @@ def embedded_norm_upper(weight: Tensor, grid: tuple[int, int]) -> float:
 
 
 def _choices(grid: tuple[int, int]) -> list[tuple[tuple[int, int], Twist]]:
-    """Grids and twists, small grids first."""
+    """Return grids and twists, small grids first."""
     grids = sorted(itertools.product(*(range(n, n + GRIDS) for n in grid)), key=sum)
     return [((down, right), (i, j)) for down, right in grids for i in (0, 1) for j in (0, 1)]
 
 
 def norm_estimate(a: Tensor) -> float:
-    """About the largest norm of (F, n, m) matrices, by short power iteration; it chooses what to prove."""
+    """Estimate the largest norm of (F, n, m) matrices by short power iteration, to choose what to prove."""
     v = torch.ones(len(a), a.shape[2], 1, dtype=a.dtype)
     v += 0.5 * torch.cos(torch.arange(a.shape[2], dtype=a.dtype))[:, None]
     for _ in range(4):
@@ -65,7 +65,7 @@ def norm_estimate(a: Tensor) -> float:
 
 
 def circular_norm_upper(weight: Tensor, grid: tuple[int, int], twist: Twist = NO_TWIST) -> float:
-    """Bound of the circular convolution of (o, i, k₁, k₂) kernels on a grid; weights at most 1, float64."""
+    """Bound the circular convolution of (o, i, k₁, k₂) kernels on a grid; weights at most 1, float64."""
     outputs, inputs, *_ = weight.shape
     frequencies = half_frequencies(grid, twist)
     largest = largest_norm_upper(
@@ -77,7 +77,7 @@ def circular_norm_upper(weight: Tensor, grid: tuple[int, int], twist: Twist = NO
 def largest_norm_upper(
     matrices: Callable[[Tensor], Tensor], frequencies: Tensor, rows: int, columns: int
 ) -> float:
-    """Bound of the norms of real (2·rows, 2·columns) matrices, made some frequencies at a time."""
+    """Bound the norms of real (2·rows, 2·columns) matrices, made for some frequencies at a time."""
     side, length = 2 * min(rows, columns), 2 * max(rows, columns)
     step = max(1, _CHUNK // (side * length))
     largest = 0.0
@@ -89,16 +89,16 @@ def largest_norm_upper(
 
 
 def symbol_error(weight: Tensor) -> float:
-    """Bound how far rounding and the tabulated cosines may have moved the symbol, in the Frobenius norm."""
+    """Bound how far rounding and the tabulated cosines move the symbol, in the Frobenius norm."""
     taps = weight[0, 0].numel()
     whole = float(torch.linalg.vector_norm(weight.abs().sum((2, 3))))
     return SAFETY * (gamma(4 * taps + 8) + 16 * U) * whole
 
 
 def polyphase(weight: Tensor, stride: tuple[int, int]) -> Tensor:
-    """The kernels of a strided convolution as stride-1 kernels over the phases of its input.
+    """Return the kernels of a strided convolution as stride-1 kernels over the phases of its input.
 
-    (o, i, k₁, k₂) → (o, i·s₁·s₂, ⌈k₁/s₁⌉, ⌈k₂/s₂⌉), zero beyond the kernel.
+    The shape is (o, i, k₁, k₂) → (o, i·s₁·s₂, ⌈k₁/s₁⌉, ⌈k₂/s₂⌉), zero beyond the kernel.
     """
     outputs, inputs, *kernel = weight.shape
     taps = [-(-k // s) for k, s in zip(kernel, stride, strict=True)]
@@ -109,7 +109,7 @@ def polyphase(weight: Tensor, stride: tuple[int, int]) -> Tensor:
 
 
 def dilated(weight: Tensor, dilation: tuple[int, int]) -> Tensor:
-    """The kernels with their dilation written out in zeros."""
+    """Return the kernels with their dilation filled by zeros."""
     outputs, inputs, *kernel = weight.shape
     reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     whole = weight.new_zeros(outputs, inputs, *reach)
@@ -118,14 +118,14 @@ def dilated(weight: Tensor, dilation: tuple[int, int]) -> Tensor:
 
 
 def half_frequencies(grid: tuple[int, int], twist: Twist) -> Tensor:
-    """Half of the grid's frequencies, in half steps: real kernels have conjugate symbols at opposite ones."""
+    """Return half of the grid's frequencies, in half steps; opposite ones have conjugate symbols."""
     half = grid[1] // 2 + 1 if twist[1] == 0 else (grid[1] + 1) // 2
     down, right = torch.meshgrid(torch.arange(grid[0]), torch.arange(half), indexing="ij")
     return torch.stack([2 * down.flatten() + twist[0], 2 * right.flatten() + twist[1]], dim=1)  # (F, 2)
 
 
 def symbol(weight: Tensor, grid: tuple[int, int], frequencies: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ_q w_q e^(−πi⟨q, f⟩/grid) for every frequency in half steps: real and imaginary parts (F, o, i)."""
+    """Return Σ_q w_q e^(−πi⟨q, f⟩/grid) per frequency in half steps: real and imaginary parts (F, o, i)."""
     outputs, inputs, *kernel = weight.shape
     down, right = torch.meshgrid(torch.arange(kernel[0]), torch.arange(kernel[1]), indexing="ij")
     period = 2 * grid[0] * grid[1]
@@ -139,19 +139,19 @@ def symbol(weight: Tensor, grid: tuple[int, int], frequencies: Tensor) -> tuple[
 
 
 def real_matrix(real: Tensor, imag: Tensor) -> Tensor:
-    """[[Re, −Im], [Im, Re]]: of the same norm."""
+    """Return [[Re, −Im], [Im, Re]], which has the same norm."""
     return torch.cat([torch.cat([real, -imag], dim=2), torch.cat([imag, real], dim=2)], dim=1)
 
 
 @lru_cache(maxsize=16)
 def _table(period: int) -> tuple[Tensor, Tensor]:
-    """cos and sin of 2πj/period for all j, each within 4u: arguments are brought into the first octant."""
+    """Return cos and sin of 2πj/period for all j, each within 4u, by reduction to the first octant."""
     table = [_turn(j, period) for j in range(period)]
     return tuple(torch.tensor(column, dtype=torch.float64) for column in zip(*table, strict=True))  # type: ignore[return-value]
 
 
 def _turn(j: int, period: int) -> tuple[float, float]:
-    """(cos, sin) of 2πj/period, by exact symmetries of the fraction 8j/period."""
+    """Return (cos, sin) of 2πj/period, by exact symmetries of the fraction 8j/period."""
     octant, rest = divmod(8 * j, period)  # angle = (octant + rest/period)·π/4
     if octant % 2:
         rest = period - rest  # measured back from the next multiple of π/2

@@ -1,4 +1,4 @@
-"""What a convolution does to sizes, on the real input: padding, stride, dilation and their adjoints."""
+"""The sizes of a convolution on the actual input: padding, stride, dilation and their adjoints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.nn.grad import conv2d_input
 
 from lipcert.types import Shape
 
-# One number for all axes, or one for each.
+# One number for all axes, or one per axis.
 Setting = int | Sequence[int]
 
 
@@ -30,9 +30,9 @@ def _padding(
     dilation: tuple[int, int],
     pair: Callable[[Setting, int], tuple[int, int]],
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(before, after) on each axis, as torch pads."""
+    """Return the padding (before, after) on each axis, as in torch."""
     if module.padding_mode != "zeros":
-        edges = list(module._reversed_padding_repeated_twice)  # last axis first, as F.pad takes them
+        edges = list(module._reversed_padding_repeated_twice)  # last axis first, as in F.pad
         ends = [(edges[i], edges[i + 1]) for i in range(0, len(edges), 2)][::-1]
         return ((0, 0), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
     if module.padding == "same":
@@ -46,7 +46,7 @@ def _padding(
 
 @dataclass(frozen=True)
 class Geometry:
-    """A convolution without its weights; padding is (left, right) a dimension."""
+    """A convolution without its weights; padding is (left, right) per dimension."""
 
     size: tuple[int, int]  # of the input
     kernel: tuple[int, int]
@@ -60,8 +60,8 @@ class Geometry:
     def of(cls, module: nn.Conv1d | nn.Conv2d, shape: Shape) -> Geometry:
         """Read the geometry of a module on an input (C, H, W) or (C, L); one dimension becomes two.
 
-        Everything is read where torch's forward reads it, so that what was changed by hand after construction
-        counts: the kernel from the weight, the padding of a mode other than zeros from the list it pads by.
+        Everything is read where torch's forward reads it, so that changes by hand after construction count:
+        the kernel from the weight, the padding of a mode other than zeros from the list that forward uses.
         """
         axes = 1 if isinstance(module, nn.Conv1d) else 2
 
@@ -88,19 +88,19 @@ class Geometry:
 
     @property
     def padded(self) -> tuple[int, int]:
-        """The size after padding."""
+        """Return the size after padding."""
         down, right = (n + a + b for n, (a, b) in zip(self.size, self.padding, strict=True))
         return down, right
 
     @property
     def output(self) -> tuple[int, int]:
-        """The size after the convolution."""
+        """Return the size after the convolution."""
         down, right = ((n - r) // s + 1 for n, r, s in zip(self.padded, self.reach, self.stride, strict=True))
         return down, right
 
     @property
     def cells(self) -> tuple[int, int]:
-        """The least circle of each axis, in strides, on which nothing wraps around."""
+        """Return the smallest circle of each axis, in strides, on which nothing wraps around."""
         return self._axis_cells(0), self._axis_cells(1)
 
     def _axis_cells(self, axis: int) -> int:
@@ -108,7 +108,7 @@ class Geometry:
         return max(last + 1, outputs, outputs + self.taps[axis] - 1 - first)
 
     def seen(self, axis: int) -> tuple[int, int]:
-        """The first and the last cell (of one stride) that holds inputs which an output sees."""
+        """Return the first and the last cell (of one stride) with inputs that an output sees."""
         left = self.padding[axis][0] if self.mode == "zeros" else 0  # else the padded image is embedded whole
         size = self.size[axis] if self.mode == "zeros" else self.padded[axis]
         stride, outputs = self.stride[axis], self.output[axis]
@@ -123,15 +123,16 @@ class Geometry:
 
     @property
     def kernel_share(self) -> float:
-        """((K − 1)/N)² for a kernel that reaches over K of N cells, the larger axis.
+        """Return ((K − 1)/N)² for a kernel that reaches over K of N cells, for the larger axis.
 
-        The truth lies up to about half of that below the Fourier bound, a quarter below that of strips.
+        The true norm lies up to about half of that below the Fourier bound, and a quarter below that of
+        strips.
         """
         return max(((k - 1) / n) ** 2 for k, n in zip(self.taps, self.cells, strict=True))
 
     @property
     def copies(self) -> int:
-        """How many places of the padded image one pixel can be found in."""
+        """Return in how many places of the padded image one pixel can occur."""
         if self.mode == "zeros":
             return 1
         return math.prod(self._axis_copies(axis) for axis in (0, 1))
@@ -143,14 +144,14 @@ class Geometry:
         return int(padded.bincount().max())
 
     def pad(self, x: Tensor) -> Tensor:
-        """The padded image."""
+        """Return the padded image."""
         edges = (*self.padding[1], *self.padding[0])
         if not any(edges):
             return x
         return F.pad(x, edges) if self.mode == "zeros" else F.pad(x, edges, mode=self.mode)
 
     def unpad(self, x: Tensor) -> Tensor:
-        """The adjoint of `pad`: copies are added up."""
+        """Apply the adjoint of `pad`, which adds up copies."""
         (up, _), (left, _) = self.padding
         if self.mode == "zeros":
             return x[..., up : up + self.size[0], left : left + self.size[1]]
@@ -159,11 +160,11 @@ class Geometry:
         return added
 
     def convolve(self, x: Tensor, weight: Tensor) -> Tensor:
-        """W x."""
+        """Return W x."""
         return F.conv2d(self.pad(x), weight, stride=self.stride, dilation=self.dilation, groups=self.groups)
 
     def transpose(self, y: Tensor, weight: Tensor) -> Tensor:
-        """Wᵀ y, of exactly the input's size: rows the stride skips at the far edge are put back."""
+        """Return Wᵀ y, of exactly the input's size, including rows that the stride skips at the far edge."""
         (up, down), (left, right) = self.padding
         plain = self.mode == "zeros" and up == down and left == right
         size = self.size if plain else self.padded

@@ -1,4 +1,4 @@
-"""The exact prover for operators that are never stored: the Gram matrix from their action on unit vectors."""
+"""The exact prover for operators that are never stored: it builds the Gram matrix by applying them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lipcert.bounds.provers.factorisation import gram_upper
 from lipcert.bounds.provers.rounding import sqrt_up
 from lipcert.types import Shape
 
-# Sides of the Gram matrix up to which it is made at all: half a gigabyte.
+# The largest side of a Gram matrix: half a gigabyte.
 EXACT_SIDE = 8192
 
-# Numbers made at once while the Gram matrix is filled.
+# Numbers computed at once while the Gram matrix is filled.
 _CHUNK = 1 << 22
 
 
 @dataclass(frozen=True)
 class Operator:
-    """A linear map given by what it does, float64, its coefficients at most 1 in absolute value.
+    """A linear map given by its action, in float64, with coefficients at most 1 in absolute value.
 
     `apply` and `adjoint` act on batches. An entry of either is a sum of at most `terms` products (of the
     coefficients, which may themselves be sums that `terms` counts). `absolute_*` do the same with |A|.
@@ -43,7 +43,7 @@ class Operator:
 
 
 def operator_norm_upper(operator: Operator) -> float:
-    """Proved upper bound of ‖A‖₂, from AAᵀ or AᵀA, whichever is smaller."""
+    """Bound ‖A‖₂ from above by AAᵀ or AᵀA, whichever is smaller."""
     rows = torch.ones(1, *operator.input_shape, dtype=torch.float64)
     columns = torch.ones(1, *operator.output_shape, dtype=torch.float64)
     # ‖A‖_∞‖A‖₁ bounds ‖|A|‖₂².

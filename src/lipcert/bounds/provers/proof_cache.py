@@ -1,7 +1,7 @@
-"""Long proofs are kept on the disk, under the hash of everything they depend on.
+"""Cache long proofs on disk, under the hash of everything they depend on.
 
-That is the weights to the last bit, the geometry, the effort, the code of the provers, the version of torch.
-`lipcert verify` never asks the memory: see `fresh_proofs`.
+These are the weights to the last bit, the geometry, the effort, the code of the provers, and torch's version.
+`lipcert verify` never reads the cache: see `fresh_proofs`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _asked: ContextVar[bool] = ContextVar("_asked", default=True)
 
 @contextlib.contextmanager
 def fresh_proofs() -> Iterator[None]:
-    """Within it every bound is proved from the weights, whatever was proved before."""
+    """Prove every bound from the weights inside this context, without the cache."""
     token = _asked.set(False)
     try:
         yield
@@ -40,7 +40,7 @@ def fresh_proofs() -> Iterator[None]:
 
 
 def remembered(weight: Tensor, settings: object, prove: Callable[[], Proof]) -> Proof:
-    """The proof, from an earlier time if it took long then. The repr of `settings` has all but weights."""
+    """Return the proof, from the cache if it took long. The repr of `settings` covers all but the weights."""
     if not _asked.get():
         return prove()
     path = _folder() / f"{_key(weight, settings)}.json"
@@ -71,12 +71,12 @@ def _fingerprint() -> str:
     return digest.hexdigest()
 
 
-# Of the code that proves, taken when it is loaded: the files may change under a long run.
+# The fingerprint of the proving code, taken at import: the files may change during a long run.
 _PROVERS = _fingerprint()
 
 
 def _read(path: Path) -> Proof | None:
-    """None for what is not there or not whole: it is proved again."""
+    """Read a proof; None for a missing or damaged file, so that the bound is proved again."""
     try:
         entry = json.loads(path.read_text())
         proof = Proof(float.fromhex(entry["upper"]), str(entry["prover"]))
@@ -87,11 +87,11 @@ def _read(path: Path) -> Proof | None:
 
 def _write(path: Path, proof: Proof) -> None:
     entry = {"upper": proof.value.hex(), "prover": proof.prover, "sum": _sum(path, proof)}
-    with contextlib.suppress(OSError):  # a disk that takes nothing costs time, not truth
+    with contextlib.suppress(OSError):  # a disk that cannot be written costs time, not correctness
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, entry)
 
 
 def _sum(path: Path, proof: Proof) -> str:
-    """Ties the number to its place, so that a damaged file is noticed."""
+    """Tie the number to its file name, so that a damaged file is detected."""
     return hashlib.sha256(f"{path.name} {proof.value.hex()} {proof.prover}".encode()).hexdigest()

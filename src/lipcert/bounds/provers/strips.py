@@ -1,7 +1,7 @@
 """The prover between exact and fast: Fourier along one axis of the image, the matrix itself along the other.
 
-Half as far above the truth as the Fourier bound, for kernels that are large beside the image when the exact
-prover's matrix would be too large. Docs: docs/proofs.md, theorem 4.
+Its bound is half as far above the truth as the Fourier bound. It is for kernels that are large beside the
+image when the exact prover's matrix would be too large. See docs/proofs.md, theorem 4.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lipcert.bounds.provers.rounding import sum_up
 
 @dataclass(frozen=True)
 class Strip:
-    """The axis that is kept exact (cells of inputs, outputs) and the circle that stands for the other."""
+    """The axis that is kept exact (cells of inputs, outputs) and the circle that replaces the other."""
 
     axis: int
     first: int
@@ -36,7 +36,7 @@ class Strip:
 
     @classmethod
     def of(cls, g: Geometry) -> Strip:
-        """Exact along the axis on which the kernel is the larger part of the image."""
+        """Keep the axis exact on which the kernel is the larger part of the image."""
         axis = max((0, 1), key=lambda a: (g.taps[a] - 1) / g.cells[a])
         return cls(axis, *g.seen(axis), g.output[axis], g.cells[1 - axis])
 
@@ -46,13 +46,13 @@ class Strip:
         return self.last - self.first + 1
 
     def cost(self, weight: Tensor) -> int:
-        """Multiplications for the Gram matrices of all frequencies."""
+        """Count the multiplications for the Gram matrices of all frequencies."""
         sides = (2 * weight.shape[0] * self.outputs, 2 * weight.shape[1] * self.cells)
         return (self.circle // 2 + 1) * min(sides) ** 2 * max(sides)
 
 
 def strip_norm_upper(weight: Tensor, strip: Strip) -> float:
-    """Bound of a convolution of (o, i, k₁, k₂) kernels over cells; weights at most 1, float64.
+    """Bound a convolution of (o, i, k₁, k₂) kernels over cells; weights at most 1, float64.
 
     As in the Fourier bound, larger circles and a twist serve as well: the best by estimate is proved.
     """
@@ -75,7 +75,7 @@ def _estimate(kernels: Tensor, strip: Strip, circle: int, twist: int) -> float:
 
 
 def _matrices(kernels: Tensor, strip: Strip, circle: int, frequencies: Tensor) -> Tensor:
-    """The (outputs·o, cells·i) matrix of every frequency, as a real one: (F, 2·outputs·o, 2·cells·i)."""
+    """Return the (outputs·o, cells·i) matrix per frequency as a real one: (F, 2·outputs·o, 2·cells·i)."""
     outputs, inputs, taps, across = kernels.shape
     rows = kernels.permute(2, 0, 1, 3).reshape(taps * outputs, inputs, 1, across)
     parts = symbol(rows, (1, circle), frequencies)  # each (F, taps·o, i)
@@ -83,7 +83,7 @@ def _matrices(kernels: Tensor, strip: Strip, circle: int, frequencies: Tensor) -
 
 
 def _banded(blocks: Tensor, strip: Strip) -> Tensor:
-    """Block (y, x) is tap x − y of (F, taps, o, i), for outputs y, cells x: (F, outputs·o, cells·i)."""
+    """Return the matrix whose block (y, x) is tap x − y of (F, taps, o, i): (F, outputs·o, cells·i)."""
     count, taps, outputs, inputs = blocks.shape
     whole = blocks.new_zeros(count, strip.outputs, outputs, strip.cells, inputs)
     for y in range(strip.outputs):

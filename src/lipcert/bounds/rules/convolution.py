@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions: the norm of the operator on the real input size."""
+"""Convolutions and transposed convolutions: the norm of the operator on the actual input size."""
 
 from __future__ import annotations
 
@@ -39,46 +39,46 @@ Conv = nn.Conv1d | nn.Conv2d
     ],
 )
 class ConvRule(LinearMap[Conv]):
-    """Cross-correlation on the real input size, with its stride, padding, dilation and groups."""
+    """The norm of a convolution on the actual input size, with its stride, padding, dilation and groups."""
 
     def apply(self, module: Conv, v: Tensor) -> Tensor:
-        """W v."""
+        """Return W v."""
         image: Tensor = module._conv_forward(v, module.weight, None)
         return image
 
     def adjoint(self, module: Conv, u: Tensor, shape: torch.Size) -> Tensor:
-        """Wᵀ u, of exactly the input's size."""
+        """Return Wᵀ u, of exactly the input's size."""
         back = Geometry.of(module, shape).transpose(_as_images(module, u), _as_images(module, module.weight))
         return back.reshape(u.shape[0], *shape)
 
     def upper(self, module: Conv, shape: Shape, effort: str) -> Proof:
-        """By Gram matrix or Fourier symbol."""
+        """Prove the norm by Gram matrix or Fourier symbol."""
         return convolution_upper(_as_images(module, module.weight), Geometry.of(module, shape), effort)
 
     def roundoff(self, module: Conv, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """As for a dense layer, with c_in·k² products an output."""
+        """Bound the error as for a dense layer, with c_in·k² products per output."""
         (x,) = inputs
         bias = None if module.bias is None else module.bias.abs()
         absolute = module._conv_forward(x.abs(), module.weight.abs(), bias)
         return dot_roundoff(absolute, self.products(module))
 
     def roundoff_gain(self, module: Conv) -> float:
-        """From ‖|A|‖_∞‖|A|‖₁; a pixel repeated by the padding counts as often."""
+        """Return the gain from ‖|A|‖_∞‖|A|‖₁; a pixel that the padding repeats counts once per copy."""
         copies = 1 if module.padding_mode == "zeros" else math.prod(most_copies(module))
         return dot_gain(copies * row_times_column(module.weight, module.groups), self.products(module))
 
     def products(self, module: Conv) -> int:
-        """c_in·k²."""
+        """Return c_in·k²."""
         return module.weight[0].numel()
 
     def output_shape(self, module: Conv, shape: Shape) -> Shape:
-        """Return the size that the geometry gives."""
+        """Return the size that follows from the geometry."""
         size = Geometry.of(module, shape).output
         return module.weight.shape[0], *(size[1:] if isinstance(module, nn.Conv1d) else size)
 
 
 def row_times_column(weight: Tensor, groups: int) -> float:
-    """‖|A|‖_∞‖|A|‖₁ ≥ ‖|A|‖₂² of a convolution, the largest over its groups and any image size."""
+    """Return ‖|A|‖_∞‖|A|‖₁ ≥ ‖|A|‖₂² of a convolution, the largest over its groups and any image size."""
     size = weight.detach().double().abs()
     rows = size.flatten(1).sum(1).max()
     columns = max(part.transpose(0, 1).flatten(1).sum(1).max() for part in size.chunk(groups))
@@ -86,13 +86,13 @@ def row_times_column(weight: Tensor, groups: int) -> float:
 
 
 def most_copies(module: Conv) -> list[int]:
-    """Places an axis of padding can put one pixel in, whatever the image: itself and every padded row."""
+    """Return, for each axis, in how many places padding can put one pixel of any image."""
     edges = list(module._reversed_padding_repeated_twice)
     return [1 + edges[i] + edges[i + 1] for i in range(0, len(edges), 2)]
 
 
 def _as_images(module: nn.Module, x: Tensor) -> Tensor:
-    """(…, L) as (…, 1, L) for the one-dimensional layers."""
+    """Return (…, L) as (…, 1, L) for one-dimensional layers."""
     return x.unsqueeze(-2) if isinstance(module, nn.Conv1d) else x
 
 
@@ -105,38 +105,38 @@ def _as_images(module: nn.Module, x: Tensor) -> Tensor:
     ],
 )
 class ConvTranspose2dRule(LinearMap[nn.ConvTranspose2d]):
-    """The adjoint of a convolution: the norm of that convolution."""
+    """The norm of the convolution whose adjoint the layer is."""
 
     def apply(self, module: nn.ConvTranspose2d, v: Tensor) -> Tensor:
-        """W v."""
+        """Return W v."""
         return _transposed(module, v, module.weight, None)
 
     def adjoint(self, module: nn.ConvTranspose2d, u: Tensor, shape: torch.Size) -> Tensor:
-        """Wᵀ u: the plain convolution; outputs that only `output_padding` made room for are dropped."""
+        """Return Wᵀ u, the plain convolution, without outputs that only come from `output_padding`."""
         g = _geometry_behind(module, tuple(u.shape[-2:]))
         return g.convolve(u, module.weight)[..., : shape[-2], : shape[-1]]
 
     def upper(self, module: nn.ConvTranspose2d, shape: Shape, effort: str) -> Proof:
-        """Prove the norm of the convolution it is adjoint to."""
+        """Prove the norm of the convolution whose adjoint the layer is."""
         geometry = _geometry_behind(module, _output_size(module, shape))
         return convolution_upper(module.weight, geometry, effort)
 
     def roundoff(self, module: nn.ConvTranspose2d, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """At most c_in·k² products an output."""
+        """Bound the error of at most c_in·k² products per output."""
         (x,) = inputs
         bias = None if module.bias is None else module.bias.abs()
         return dot_roundoff(_transposed(module, x.abs(), module.weight.abs(), bias), self.products(module))
 
     def roundoff_gain(self, module: nn.ConvTranspose2d) -> float:
-        """Return the gain of the convolution behind it."""
+        """Return the gain of the adjoint convolution."""
         return dot_gain(row_times_column(module.weight, module.groups), self.products(module))
 
     def products(self, module: nn.ConvTranspose2d) -> int:
-        """c_in·k²."""
+        """Return c_in·k²."""
         return module.weight.shape[0] // module.groups * module.weight[0, 0].numel()
 
     def output_shape(self, module: nn.ConvTranspose2d, shape: Shape) -> Shape:
-        """Return the size that the settings give."""
+        """Return the size that follows from the settings."""
         return module.weight.shape[1] * module.groups, *_output_size(module, shape)
 
 
@@ -163,7 +163,7 @@ def _output_size(module: nn.ConvTranspose2d, shape: Shape) -> tuple[int, int]:
 
 
 def _geometry_behind(module: nn.ConvTranspose2d, size: tuple[int, ...]) -> Geometry:
-    """Return the geometry of the convolution that a transposed one undoes, on the transposed one's output."""
+    """Return the geometry of the adjoint convolution, on the output of the transposed one."""
     stride, (down, right), dilation = (
         cast(tuple[int, int], per_axis(cast(Setting, s), 2))
         for s in (module.stride, module.padding, module.dilation)

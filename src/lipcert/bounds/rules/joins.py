@@ -1,6 +1,6 @@
-"""Where branches meet: a sum (residual connection) and a concatenation.
+"""Joins of branches: a sum (residual connection) and a concatenation.
 
-Modules without weights, so that a traced `x + y` or `torch.cat` is a step like any other.
+They are modules without weights, so that a traced `x + y` or `torch.cat` is a step like any other.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from lipcert.bounds.provers.rounding import U, hypot_up, sum_up
 
 
 class Add(nn.Module):
-    """The sum of its inputs."""
+    """A module that adds its inputs."""
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """x + y + …"""
+        """Return x + y + … of all inputs."""
         total = inputs[0]
         for x in inputs[1:]:
             total = total + x
@@ -28,56 +28,56 @@ class Add(nn.Module):
 
 
 class Concatenate(nn.Module):
-    """Its inputs side by side."""
+    """A module that concatenates its inputs."""
 
     def __init__(self, dim: int = 1) -> None:
         super().__init__()
         self.dim = dim
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """[x, y, …]"""
+        """Return [x, y, …] of all inputs."""
         return torch.cat(inputs, self.dim)
 
 
 @rule(Add, examples=[lambda: (Add(), (4,))])
 class AddRule(Constant):
-    """K = ΣK_i."""
+    """The constant is K = ΣK_i."""
 
     def join_upper(self, constants: Sequence[float]) -> float:
-        """The sum."""
+        """Return the sum, rounded up."""
         return sum_up(*constants)
 
     def join_estimate(self, constants: Sequence[Tensor]) -> Tensor:
-        """The sum."""
+        """Return the sum."""
         return torch.stack(list(constants)).sum(0)
 
     def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
-        """The sum."""
+        """Return the sum."""
         return torch.stack(list(errors)).sum(0)
 
     def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """One rounding an addition."""
+        """Bound one rounding error per addition."""
         size: Tensor = sum((x.abs() for x in inputs[1:]), inputs[0].abs())
         return 2 * len(inputs) * U * sample_norm(size)
 
     def roundoff_gain(self, module: Any) -> float:
-        """2 an input; a sum of more than eight is not written as one."""
+        """Return 2 per input; longer sums than eight inputs are not traced as one."""
         return 2.0 * self.products(module)
 
 
 @rule(Concatenate, examples=[lambda: (Concatenate(), (4,))])
 class ConcatenateRule(Constant):
-    """K = √ΣK_i²."""
+    """The constant is K = √ΣK_i²."""
 
     def join_upper(self, constants: Sequence[float]) -> float:
-        """The root of the sum of squares."""
+        """Return the root of the sum of squares, rounded up."""
         return hypot_up(*constants)
 
     def join_estimate(self, constants: Sequence[Tensor]) -> Tensor:
-        """The root of the sum of squares."""
+        """Return the root of the sum of squares."""
         norm: Tensor = torch.linalg.vector_norm(torch.stack(list(constants)), dim=0)
         return norm
 
     def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
-        """The root of the sum of squares."""
+        """Return the root of the sum of squares."""
         return reduce(torch.hypot, errors)  # squares of small errors would underflow

@@ -28,31 +28,31 @@ from lipcert.types import Shape
     ],
 )
 class LinearRule(LinearMap[nn.Linear]):
-    """x ↦ Wx + b, on the last dimension: ‖W‖₂, whatever the leading ones."""
+    """The map x ↦ Wx + b on the last dimension: ‖W‖₂ for any leading dimensions."""
 
     def apply(self, module: nn.Linear, v: Tensor) -> Tensor:
-        """W v; of a single vector by `mv`, whose gradient is a plain outer product."""
+        """Return W v; a single vector takes `mv`, whose gradient is a plain outer product."""
         if v.ndim == 2 and len(v) == 1:
             return (module.weight @ v[0])[None]
         return F.linear(v, module.weight)
 
     def adjoint(self, module: nn.Linear, u: Tensor, shape: torch.Size) -> Tensor:
-        """Wᵀ u."""
+        """Return Wᵀ u."""
         return F.linear(u, module.weight.T)
 
     def iterate(self, module: nn.Linear, vector: Tensor, times: int) -> Tensor:
-        """On WᵀW itself where the matrix is small: fewer and larger kernels."""
+        """Iterate on WᵀW itself where the matrix is small: fewer and larger kernels."""
         weight = module.weight
         if vector.ndim > 1 or max(weight.shape) > SMALL:
             return super().iterate(module, vector, times)
         return improved(weight[None], vector[None, :, None], times)[0, :, 0]
 
     def upper(self, module: nn.Linear, shape: Shape, effort: str) -> Proof:
-        """The exact prover, whatever the effort: it is quick for matrices that are stored."""
+        """Prove the norm exactly for any effort, because the prover is quick for stored matrices."""
         return dense_upper(module.weight)
 
     def roundoff(self, module: nn.Linear, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """γ_{m+1} ‖|W||x| + |b|‖₂, in any order of summation, FMA or not."""
+        """Bound the error by γ_{m+1} ‖|W||x| + |b|‖₂, for any order of summation, with or without FMA."""
         (x,) = inputs
         bias = None if module.bias is None else module.bias.abs()
         absolute = F.linear(x.abs(), module.weight.abs(), bias)
@@ -68,16 +68,16 @@ class LinearRule(LinearMap[nn.Linear]):
 
 
 def dense_upper(weight: Tensor) -> Proof:
-    """The norm of a matrix."""
+    """Prove the norm of a matrix."""
     return remembered(weight, "dense", lambda: Proof(spectral_norm_upper(weight), "cholesky"))
 
 
 def dot_gain(absolute: float, terms: int) -> float:
-    """How fast `dot_roundoff`/u grows, from ‖|W|‖₂² ≤ `absolute`."""
+    """Return how fast `dot_roundoff`/u grows, from ‖|W|‖₂² ≤ `absolute`."""
     return SAFETY * SAFETY * (terms + 2) * math.sqrt(absolute)
 
 
 def dot_roundoff(absolute: Tensor, terms: int) -> Tensor:
-    """Error of outputs that sum `terms` products and a bias, from Σ|products| + |bias|: (B,)."""
-    # What sample_norm adds for squares that underflow covers products that do: γ·2^−530 is far above 2^−1074.
+    """Bound the error of sums of `terms` products and a bias, from Σ|products| + |bias|: (B,)."""
+    # The term that sample_norm adds for squares that underflow covers products that do: γ·2^−530 ≫ 2^−1074.
     return sample_norm(absolute) * gamma(terms + 1) * SAFETY

@@ -16,7 +16,7 @@ BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d
 
 
 def _gain(module: BatchNorm, dtype: torch.dtype | None = None) -> Tensor:
-    """|γ/√(var + eps)| of every channel."""
+    """Return |γ/√(var + eps)| of every channel."""
     if module.running_var is None:
         raise UnknownBoundError("batch norm without running statistics has no Lipschitz constant")
     gain = (module.running_var.to(dtype) + module.eps).rsqrt()
@@ -42,21 +42,21 @@ def _example(module: BatchNorm, shape: Shape) -> tuple[nn.Module, Shape]:
     ],
 )
 class BatchNormRule(Rule[BatchNorm]):
-    """The largest gain of the running statistics."""
+    """The constant is the largest gain of the running statistics."""
 
     def upper(self, module: BatchNorm, shape: Shape, effort: str) -> Proof:
-        """max|γ/√(var + eps)| in float64, eight roundings up."""
+        """Return max|γ/√(var + eps)| in float64, with room for eight rounding errors."""
         if module.training:
             raise InputError("batch norm in training mode mixes samples: call model.eval() first")
         gain = float(_gain(module, torch.float64).detach().max())
         return Proof(gain * (1 + 16 * U), "known")
 
     def estimate(self, module: BatchNorm, vector: Tensor | None) -> Tensor:
-        """The same, with a gradient."""
+        """Return the largest gain, with a gradient."""
         return _gain(module).amax()
 
     def roundoff(self, module: BatchNorm, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """A difference, two products and a sum, each at most a few units off."""
+        """Bound the errors of a difference, two products and a sum, a few units each."""
         (x,) = inputs
         channel = (-1, *[1] * (x.ndim - 2))
         assert module.running_mean is not None
@@ -66,7 +66,7 @@ class BatchNormRule(Rule[BatchNorm]):
         return 32 * U * sample_norm(size + output.abs()) + output[0].numel() * TINY
 
     def roundoff_gain(self, module: BatchNorm) -> float:
-        """32·2·gain: input and output grow with the input."""
+        """Return at least 32·2·gain: both sizes grow with the input."""
         return 65 * float(_gain(module, torch.float64).detach().max())
 
 

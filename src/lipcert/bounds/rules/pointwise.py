@@ -1,4 +1,4 @@
-"""Activations applied entry by entry: the largest slope."""
+"""Elementwise activations: the constant is the largest slope."""
 
 from __future__ import annotations
 
@@ -13,58 +13,58 @@ from lipcert.types import Shape
 
 
 class Smooth(Channelwise):
-    """An activation whose values are rounded: a few units in the last place an entry."""
+    """An activation whose values are rounded, by a few units in the last place per entry."""
 
     def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """16u·max(1, slope)·‖1 + |x| + |y|‖: generous for any libm, exp(x) − 1 included."""
+        """Return 16u·max(1, slope)·‖1 + |x| + |y|‖: generous for any libm, exp(x) − 1 included."""
         size = 1 + inputs[0].abs() + output.abs()
         return 16 * U * max(1.0, self.constant(module, None)) * sample_norm(size)
 
     def roundoff_gain(self, module: nn.Module) -> float:
-        """16·max(1, slope)·(1 + slope)."""
+        """Return at least 16·max(1, slope)·(1 + slope)."""
         slope = self.constant(module, None)
         return 17 * max(1.0, slope) * (1 + slope)
 
 
 def _steeper(slope: float) -> float:
-    """max(1, |slope|), with room for its rounding to float32; NaN stays NaN, which no proof accepts."""
+    """Return max(1, |slope|), with room for rounding to float32; NaN stays NaN, which no proof accepts."""
     return 1.0 if abs(slope) <= 1 else abs(slope) * SCALAR
 
 
 class LeakyReLURule(Smooth):
-    """Slopes 1 and `negative_slope`."""
+    """The slopes are 1 and `negative_slope`."""
 
     def constant(self, module: Any, shape: Shape | None) -> float:
-        """The larger slope."""
+        """Return the larger slope."""
         return _steeper(module.negative_slope)
 
 
 class PReLURule(Smooth):
-    """Slopes 1 and the learned ones."""
+    """The slopes are 1 and the learned slopes."""
 
     def constant(self, module: Any, shape: Shape | None) -> float:
-        """The largest slope."""
+        """Return the largest slope."""
         return _steeper(float(module.weight.detach().abs().max()))
 
     def estimate(self, module: Any, vector: Tensor | None) -> Tensor:
-        """The largest slope, with a gradient."""
+        """Return the largest slope, with a gradient."""
         slope: Tensor = module.weight.abs().amax().clamp_min(1.0)
         return slope
 
 
 class ELURule(Smooth):
-    """Slopes 1 and αe^x."""
+    """The slopes are 1 and αe^x."""
 
     def constant(self, module: Any, shape: Shape | None) -> float:
-        """The larger slope."""
+        """Return the larger slope."""
         return _steeper(module.alpha)
 
 
 class GELURule(Smooth):
-    """Φ(x) + xφ(x) is largest at √2; the tanh form peaks a little higher."""
+    """The slope Φ(x) + xφ(x) is largest at √2; the tanh form peaks a little higher."""
 
     def constant(self, module: Any, shape: Shape | None) -> float:
-        """The largest slope, rounded up in the tenth digit."""
+        """Return the largest slope, rounded up in the tenth digit."""
         return 1.1289041452 if module.approximate == "none" else 1.1289930687
 
 

@@ -1,4 +1,4 @@
-"""Pooling: how many windows an entry can be in."""
+"""Pooling: the constant follows from the number of windows that contain one entry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lipcert.types import Shape
 
 
 def _axes(module: nn.Module, *names: str) -> list[tuple[int, ...]]:
-    """The named settings, axis by axis."""
+    """Return the named settings, axis by axis."""
     n = 1 if type(module).__name__.endswith("1d") else 2
     settings = [getattr(module, name) for name in names]
     each = [tuple(s) if isinstance(s, list | tuple) else (s,) for s in settings]
@@ -37,10 +37,10 @@ def _axes(module: nn.Module, *names: str) -> list[tuple[int, ...]]:
     ],
 )
 class MaxPoolRule(Constant):
-    r"""$\prod \sqrt{\lceil k\gcd(s,d)/s \rceil}$: an entry counts once in each of its windows."""
+    r"""The constant is $\prod \sqrt{\lceil k\gcd(s,d)/s \rceil}$: an entry counts once per window."""
 
     def constant(self, module: Any, shape: Shape | None) -> float:
-        """1 for disjoint windows, 2 for the usual k = 3, s = 2."""
+        """Return the constant: 1 for disjoint windows, 2 for the usual k = 3, s = 2."""
         if module.return_indices:
             raise UnknownBoundError("max-pooling with return_indices returns more than one tensor")
         windows = 1
@@ -50,7 +50,7 @@ class MaxPoolRule(Constant):
 
 
 def _uneven(module: Any) -> bool:
-    """Whether windows at the edge are divided by another number than the rest."""
+    """Return whether windows at the edge have another divisor than the rest."""
     padded = any(p for (p,) in _axes(module, "padding"))
     override = getattr(module, "divisor_override", None)
     return not override and bool(module.ceil_mode or (padded and not module.count_include_pad))
@@ -82,10 +82,10 @@ def _averaging(module: nn.Module, shape: Shape) -> Operator:
     ],
 )
 class AvgPoolRule(Constant):
-    r"""$\prod \sqrt{\lceil k/s \rceil / k}$, times window/divisor: √(‖A‖₁‖A‖_∞) of the averaging matrix."""
+    r"""The constant is $\prod \sqrt{\lceil k/s \rceil / k}$ · window/divisor: √(‖A‖₁‖A‖_∞) of the map A."""
 
     def constant(self, module: Any, shape: Shape | None) -> float:
-        """At most 1, unless the divisor is smaller than the window or edges are averaged differently."""
+        """Return the constant: at most 1, unless the divisor is below the window size or edges differ."""
         windows, window = 1, 1
         for k, s in _axes(module, "kernel_size", "stride"):
             window *= k
@@ -96,7 +96,7 @@ class AvgPoolRule(Constant):
         return mul_up(sqrt_up(up(windows / window)), up(window / divisor))
 
     def upper(self, module: Any, shape: Shape, effort: str) -> Proof:
-        """By the formula, or exactly where edges are averaged differently."""
+        """Prove the constant by the formula, or exactly where edges are averaged differently."""
         if not _uneven(module) or effort == "fast":
             return super().upper(module, shape, effort)
         operator = _averaging(module, shape)
@@ -105,13 +105,13 @@ class AvgPoolRule(Constant):
         return Proof(operator_norm_upper(operator), "gram")
 
     def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """A sum of k² entries and one division."""
+        """Bound the error of a sum of k² entries and one division."""
         return dot_roundoff(module(inputs[0].abs()), self.products(module))
 
     def roundoff_gain(self, module: nn.Module) -> float:
-        """The averages of absolute values grow as the averages do."""
+        """Return the gain: averages of absolute values grow as the averages do."""
         return dot_gain(self.constant(module, None) ** 2, self.products(module))
 
     def products(self, module: nn.Module) -> int:
-        """The window, and the division."""
+        """Count the entries of a window, and the division."""
         return math.prod(k for (k,) in _axes(module, "kernel_size")) + 1

@@ -1,4 +1,4 @@
-"""Maps that only move entries: flatten, permute, pad with a constant, nothing at all."""
+"""Maps that only move entries: flatten, permute, constant padding, identity."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from lipcert.types import Shape
 
 
 class Permute(nn.Module):
-    """Dimensions in another order; the first stays the batch."""
+    """A module that reorders dimensions; the first stays the batch."""
 
     def __init__(self, *order: int) -> None:
         super().__init__()
         self.order = order
 
     def forward(self, x: Tensor) -> Tensor:
-        """The permuted view."""
+        """Return the permuted view."""
         return x.permute(self.order)
 
 
 class Reshape(nn.Module):
-    """Another shape for every sample."""
+    """A module that reshapes every sample."""
 
     def __init__(self, *shape: int) -> None:
         super().__init__()
         self.shape = shape
 
     def forward(self, x: Tensor) -> Tensor:
-        """The reshaped batch."""
+        """Return the reshaped batch."""
         return x.reshape(x.shape[0], *self.shape)
 
 
@@ -68,10 +68,10 @@ register(
     examples=[lambda: (nn.Dropout().eval(), (5,)), lambda: (nn.Dropout2d().eval(), (2, 3, 3))],
 )
 class DropoutRule(Constant):
-    """The identity once trained; while training it is random and has no certificate."""
+    """The constant is 1 in evaluation mode; random training passes have no certificate."""
 
     def constant(self, module: Any, shape: Shape | None) -> float:
-        """1, in evaluation mode; a proof (which knows the shape) is refused in training mode."""
+        """Return 1; a proof, which knows the shape, is refused in training mode."""
         if shape is not None and module.training:
             raise InputError("Dropout in training mode is random: call model.eval() first")
         return 1.0

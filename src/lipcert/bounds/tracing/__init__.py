@@ -1,1 +1,1 @@
-"""From a module to the list of steps it computes."""
+"""Trace a module to the list of steps that it computes."""

@@ -1,6 +1,6 @@
-"""Calls in a user's forward, each as the module that does the same.
+"""Convert calls in a user's forward to modules that compute the same.
 
-A call that is not here, or has an argument that is not understood, has no bound.
+A call that is not listed here, or has an unsupported argument, has no bound.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Converted = tuple[nn.Module, tuple[fx.Node, ...]] | None
 
 
 def module_of(node: fx.Node) -> Converted:
-    """The module a call stands for, and the values it takes; None if it is not understood."""
+    """Return the module a call stands for, and its inputs; None if the call is not supported."""
     convert = _FUNCTIONS.get(node.target if node.op == "call_function" else f"Tensor.{node.target}")
     try:
         return convert(*node.args, **node.kwargs) if convert else None
-    except TypeError:  # an argument that is not understood, such as torch.add's alpha
+    except TypeError:  # an unsupported argument, such as torch.add's alpha
         return None
 
 
 def asks_for_size(node: fx.Node) -> bool:
-    """x.size(…), x.shape, x.shape[…]: numbers that tell a reshape its size, nothing the input can change."""
+    """Return whether a node is x.size(…), x.shape or x.shape[…]: numbers that do not depend on the input."""
     if node.op == "call_method" and node.target == "size":
         return True
     if node.op == "call_function" and node.target is getattr:
@@ -39,7 +39,7 @@ def asks_for_size(node: fx.Node) -> bool:
 
 
 def _is_batch_size(size: Any) -> bool:
-    """x.size(0) or x.shape[0]."""
+    """Return whether a size is x.size(0) or x.shape[0]."""
     return isinstance(size, fx.Node) and asks_for_size(size) and bool(size.args[-1] == 0)
 
 
@@ -66,14 +66,14 @@ def _reshape(x: fx.Node, *sizes: Any) -> Converted:
     shape = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int | fx.Node) else sizes
     if len(shape) < 2 or not all(isinstance(n, int) for n in shape[1:]):
         return None
-    # The batch comes first: by its size, or as what is left when the others are given.
+    # The batch comes first, by its size or as -1 when the other sizes are given.
     if not (_is_batch_size(shape[0]) or (shape[0] == -1 and -1 not in shape[1:])):
         return None
     return Reshape(*shape[1:]), (x,)
 
 
 def _one_input(make: Callable[..., nn.Module]) -> Callable[..., Converted]:
-    """A function whose other arguments are those of the module."""
+    """Return a converter for a function whose other arguments are those of the module."""
 
     def convert(x: fx.Node, *args: Any, **kwargs: Any) -> Converted:
         return make(*args, **kwargs), (x,)
@@ -106,7 +106,7 @@ _sigmoid = _one_input(nn.Sigmoid)
 
 _FUNCTIONS: dict[Any, Callable[..., Converted]] = {
     operator.add: _add,
-    operator.iadd: _add,  # where nobody else holds the value (lipcert.bounds.tracing.overwriting)
+    operator.iadd: _add,  # where the value is not used elsewhere (lipcert.bounds.tracing.overwriting)
     torch.add: _add,
     "Tensor.add": _add,
     torch.cat: _cat,

@@ -1,4 +1,4 @@
-"""A module run without numbers, to see what it makes of shapes and memory."""
+"""Run a module on the meta device, without numbers, to see shapes and memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run_on_meta(
     batch: int,
     layout: torch.memory_format = torch.contiguous_format,
 ) -> tuple[tuple[Tensor, ...], Any]:
-    """Inputs of these shapes, and what the module returns for them; the module itself stays as it is."""
+    """Return inputs of these shapes and the module's outputs for them, without changing the module."""
     weights = {k: v.to("meta") for k, v in [*module.named_parameters(), *module.named_buffers()]}
     dtype = next((v.dtype for v in weights.values() if v.is_floating_point()), None)
     inputs = tuple(

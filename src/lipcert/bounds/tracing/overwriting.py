@@ -1,6 +1,6 @@
-"""Code that works in place: followed where it means the same as code that does not, refused elsewhere.
+"""Handle in-place code: trace it where it is equivalent to code that is not in place, else refuse it.
 
-A traced program has values, no memory. `x += y` and in-place layers change memory that others may share.
+A traced program has values, but no memory. `x += y` and in-place layers change memory that others may share.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 class SeesWrites(fx.Proxy):
-    """A traced value that notices what torch.fx ignores: `x += y`, and attributes that are set.
+    """A traced value that records what torch.fx ignores: `x += y`, and attributes that are set.
 
-    torch.fx takes `x += y` for a new sum, as if nobody else held x, and forgets `x.data = y`.
+    torch.fx takes `x += y` for a new sum, as if nothing else held x, and drops `x.data = y`.
     """
 
     def __iadd__(self, other: object) -> fx.Proxy:
@@ -36,7 +36,7 @@ class SeesWrites(fx.Proxy):
 
 
 def overwrites(nodes: Sequence[fx.Node], steps: Sequence[Step]) -> bool:
-    """Whether anything works in place; raises where that changes what others see."""
+    """Return whether anything works in place; raise where that changes what other code sees."""
     layers = [step.path for step in steps if getattr(step.module, "inplace", False)]
     used = [_users(node) for node in nodes if node.op != "output"]
     if layers and any(len(users) != 1 for users in used if users):
@@ -56,7 +56,7 @@ def _users(node: fx.Node) -> list[fx.Node]:
 
 
 def _is_left_alone(node: fx.Node, order: list[fx.Node], makers: dict[str, Step]) -> bool:
-    """Whether the left side has memory of its own, and nobody looks there after the sum."""
+    """Return whether the left side has its own memory, and nothing reads it after the sum."""
     left = node.args[0]
     if not isinstance(left, fx.Node):
         return False
@@ -67,7 +67,7 @@ def _is_left_alone(node: fx.Node, order: list[fx.Node], makers: dict[str, Step])
 
 
 def _makes_new_memory(step: Step) -> bool:
-    """Whether the output surely is no view of an input: of layers that are known, in both usual layouts."""
+    """Return whether the output is surely no view of an input: known layers, both usual layouts."""
     if type(step.module).__module__.split(".")[0] not in ("torch", "lipcert"):
         return False
     images = all(len(shape) == 3 for shape in step.input_shapes)

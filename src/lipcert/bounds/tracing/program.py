@@ -1,8 +1,8 @@
-"""A model as a list of steps: each a module with a rule, applied to earlier values.
+"""A model as a list of steps: each is a module with a rule, applied to earlier values.
 
-torch.fx walks the model's own code. Modules with a rule are steps; containers and the user's blocks
-are walked into; a sum, a concatenation or a reshape in that code becomes a step of its own.
-Whatever is not understood raises and names the place.
+torch.fx follows the model's own code. Modules with a rule are steps. Containers and the user's blocks are
+entered. A sum, a concatenation or a reshape in that code becomes a step of its own. Anything else raises an
+error that names the place.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lipcert.types import Shape
 class Step:
     """One module applied to the values of earlier steps."""
 
-    name: str  # unique; names the value it makes
+    name: str  # unique; names its output value
     path: str  # of the module in the model, for messages
     module: nn.Module
     rule: Rule[Any]
@@ -43,7 +43,7 @@ class Step:
     shape: Shape  # of its output
 
     def run(self, inputs: Sequence[Tensor]) -> Tensor:
-        """Compute the value, by the forward of its class alone, and not through hooks."""
+        """Compute the value by the forward of its class, without hooks."""
         try:
             value: Tensor = self.module.forward(*inputs)
         except LipcertError:
@@ -63,27 +63,27 @@ class Program:
     source: str
     result: str
     overwrites: bool = False  # whether the model itself works in place, perhaps on its input
-    traced: tuple[Step, ...] = ()  # `steps`, and those whose values never reach the result
+    traced: tuple[Step, ...] = ()  # `steps`, and steps whose values never reach the result
 
     def split_head(self) -> tuple[Program, nn.Linear | None]:
-        """The program before a final dense layer, and that layer; None where there is none."""
+        """Return the program before a final dense layer, and that layer, or None where there is none."""
         last = self.steps[-1] if self.steps else None
         if last is None or last.name != self.result or not isinstance(last.rule, LinearRule):
             return self, None
-        # nn.Linear, or a layer of our own with its weight, bias and features.
+        # nn.Linear, or a layer of ours with its weight, bias and features.
         features = replace(self, steps=self.steps[:-1], result=last.inputs[0])
         return features, cast(nn.Linear, last.module)
 
     @property
     def is_chain(self) -> bool:
-        """Whether every step takes the value of the one before, and the last makes the result."""
+        """Return whether every step takes the value of the step before, and the last one makes the result."""
         names = [self.source, *(step.name for step in self.steps)]
         return names[-1] == self.result and all(
             step.inputs == (before,) for step, before in zip(self.steps, names, strict=False)
         )
 
     def constant(self, estimates: Mapping[str, Tensor | float], one: Tensor) -> Tensor:
-        """The constant of the result, from those of the steps; `one` is that of the input."""
+        """Return the constant of the result from those of the steps; `one` is the constant of the input."""
         constants = {self.source: one}
         for step in self.steps:
             joined = step.rule.join_estimate([constants[i] for i in step.inputs])
@@ -94,11 +94,11 @@ class Program:
 
 
 def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:
-    """The program of a model on inputs of `input_shape` (without the batch dimension)."""
+    """Trace a model on inputs of `input_shape` (without the batch dimension)."""
     shape = checked_shape(input_shape)
     refuse_tampering_anywhere(model)
     if _Tracer().is_leaf_module(model, ""):
-        model = nn.Sequential(model)  # fx walks into the outermost module, so put one around
+        model = nn.Sequential(model)  # fx enters the outermost module, so wrap it
     nodes = list(_walk(model).nodes)
     inputs = [node for node in nodes if node.op == "placeholder"]
     if len(inputs) != 1:
@@ -114,7 +114,7 @@ def trace(model: nn.Module, input_shape: Sequence[int]) -> Program:
 
 
 def _needed(steps: Sequence[Step], result: str) -> tuple[Step, ...]:
-    """Without those whose values never reach the result."""
+    """Drop the steps whose values never reach the result."""
     wanted, found = {result}, []
     for step in reversed(steps):
         if step.name in wanted:
@@ -124,7 +124,7 @@ def _needed(steps: Sequence[Step], result: str) -> tuple[Step, ...]:
 
 
 def checked_shape(input_shape: Sequence[int]) -> Shape:
-    """A shape of positive integers, or a clear error."""
+    """Return the shape, or raise unless its sizes are positive integers."""
     shape = tuple(input_shape) if isinstance(input_shape, Iterable) else ()
     if not shape or not all(isinstance(n, int) and n > 0 for n in shape):
         raise InputError(
@@ -158,9 +158,9 @@ def _walk(model: nn.Module) -> fx.Graph:
         return without_randomness("its forward", lambda: _Tracer().trace(model))
     except UnknownBoundError as error:
         raise UnknownBoundError(f"{type(model).__name__}: {error}") from None
-    except Exception as error:  # fx runs the user's code: anything may come out of it
+    except Exception as error:  # fx runs the user's code, which may raise anything
         raise UnknownBoundError(
-            f"{type(model).__name__}: its forward cannot be followed ({reason(error)}); build it from "
+            f"{type(model).__name__}: its forward cannot be traced ({reason(error)}); build it from "
             "nn.Sequential and layers with rules, or write a rule for it with @lipcert.bounds.rule"
         ) from error
 
@@ -182,12 +182,12 @@ def _step(model: nn.Module, node: fx.Node, values: dict[str, Shape]) -> Step:
     shape = values[node.name] = _output_shape(module, path, input_shapes)
     seen = rule.output_shape(module, input_shapes[0])
     if seen not in (None, shape):
-        raise UnknownBoundError(f"{path}: its settings say an output of {seen}, its forward makes {shape}")
+        raise UnknownBoundError(f"{path}: its settings give an output of {seen}, its forward {shape}")
     return Step(node.name, path, module, rule, inputs, input_shapes, shape)
 
 
 def _output_shape(module: nn.Module, path: str, input_shapes: Sequence[Shape]) -> Shape:
-    """The shape of one output, from runs on the meta device with two batch sizes."""
+    """Return the shape of one output, from runs on the meta device with two batch sizes."""
     if isinstance(module, Add) and len(set(input_shapes)) > 1:
         raise UnknownBoundError(f"{path}: a sum of different shapes {input_shapes} repeats the smaller one")
     three, five = (_meta_output(module, path, input_shapes, batch) for batch in (3, 5))
@@ -197,7 +197,7 @@ def _output_shape(module: nn.Module, path: str, input_shapes: Sequence[Shape]) -
 
 
 def _advice(module: nn.Module) -> str:
-    """For layers whose own message is about something else."""
+    """Return a hint for layers whose own message is misleading."""
     if isinstance(module, nn.PixelUnshuffle):
         return f"; space-to-depth needs sides divisible by {module.downscale_factor}: pad or crop the image"
     return ""
@@ -206,7 +206,7 @@ def _advice(module: nn.Module) -> str:
 def _meta_output(module: nn.Module, path: str, input_shapes: Sequence[Shape], batch: int) -> Tensor:
     try:
         _, output = run_on_meta(module, input_shapes, batch)
-    except Exception as error:  # settings changed by hand may break a forward anywhere
+    except Exception as error:  # settings changed by hand may break any forward
         shapes = ", ".join(map(str, input_shapes))
         raise InputError(
             f"input_shape: {path} cannot take an input of shape {shapes}: {reason(error)}{_advice(module)}"
@@ -217,7 +217,7 @@ def _meta_output(module: nn.Module, path: str, input_shapes: Sequence[Shape], ba
 
 
 def _module_of_function(node: fx.Node) -> tuple[nn.Module, tuple[str, ...]]:
-    """The module that does what a call in the user's forward does."""
+    """Return the module that computes the same as a call in the user's forward."""
     converted = module_of(node)
     if converted is None:
         raise UnknownBoundError(f"{node.name}: no Lipschitz rule for {node.format_node()}")

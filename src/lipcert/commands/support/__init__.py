@@ -1,1 +1,1 @@
-"""What several commands share, and the process that carries out a trial of a sweep."""
+"""Code that several commands share, and the process that runs a trial of a sweep."""

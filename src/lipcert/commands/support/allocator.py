@@ -1,6 +1,6 @@
-"""How the C library keeps freed memory, for the processes of the command line.
+"""Let the C library keep freed memory, in the processes of the command line.
 
-By default it hands blocks back to the system, and every training step pays for the same pages anew: a tenth
+By default it returns blocks to the system, and every training step pays for the same pages again: a tenth
 of a 4C3F step on a CPU. Blocks of 32 MiB and more still go back: kept, they leave gaps that make an 8C2F take
 half as much memory again.
 """
@@ -15,7 +15,7 @@ _MMAP_THRESHOLD, _LARGE = -3, 2**25
 
 
 def keep_freed_memory() -> bool:
-    """For the whole process and from now on; False where the C library is not glibc."""
+    """Keep freed memory in the whole process from now on; return False where the C library is not glibc."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another C library, Windows

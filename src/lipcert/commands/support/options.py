@@ -1,4 +1,4 @@
-"""Options that several commands have, and how commands print and fail. Imports nothing heavy."""
+"""Options that several commands have, and how commands print and fail. It imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def choice(option: str, text: str, kind: Any) -> Any:
 
 
 def show(what: Any) -> None:
-    """Print a table; a pipe or a file, which has no width of its own, gets 120 columns."""
+    """Print a table; a pipe or a file, which has no width, gets 120 columns."""
     from rich.console import Console
 
     from lipcert.tables import Table

@@ -1,4 +1,4 @@
-"""What one process of a sweep does: train the recipes it is given, one alone or several as a stack.
+"""The process of a sweep: train the given recipes, one alone or several as a stack.
 
 Run as a module, it reads its work from a line of standard input. The sender keeps the input open: when it
 is closed, the training saves its state and ends as well.
@@ -23,13 +23,13 @@ from lipcert.report.run_figures import write_evaluation
 from lipcert.runs import Run
 from lipcert.train.hardware import Hardware
 
-# Resolved recipes by the directories they go to.
+# Resolved recipes by their run directories.
 Work = Mapping[str, dict[str, Any]]
 
 
 def carry_out(work: Work, accelerator: str = "auto") -> None:
-    """Train, certify, draw; what was begun goes on."""
-    keep_freed_memory()  # this process is a worker's, local or of Ray
+    """Train, certify and draw; interrupted trainings continue."""
+    keep_freed_memory()  # this process belongs to a worker, local or of Ray
     recipes = {Path(path): Recipe.model_validate(tree) for path, tree in work.items()}
     hardware, splits = Hardware(accelerator), Splits()
     try:
@@ -46,7 +46,7 @@ def carry_out(work: Work, accelerator: str = "auto") -> None:
 
 
 def main() -> None:
-    """The process."""
+    """Run the process."""
     work = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_sender, daemon=True).start()
     try:

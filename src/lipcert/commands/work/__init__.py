@@ -1,1 +1,1 @@
-"""What commands do: one file per command that is more than a call. Heavy imports are at home here."""
+"""The work of commands that are more than a call, one file each. Heavy imports belong here."""

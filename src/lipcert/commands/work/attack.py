@@ -1,4 +1,4 @@
-"""`lipcert attack`: what attacks do to a certified model, as plain data."""
+"""`lipcert attack`: attack a certified model and return the results as plain data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def attack_model(
     local: bool,
     quiet: bool,
 ) -> tuple[Band, dict[str, Any]]:
-    """The band, and the findings ready for JSON."""
+    """Return the band, and the findings for JSON."""
     it = Subject.open(source, data_name, split, radii)
     balls = it.balls if local else ()
     band = attack(it.model, it.prover, it.data, it.radii, budget, rounding, local=balls, quiet=quiet)

@@ -1,4 +1,4 @@
-"""A trained model certified once more, and certificates checked."""
+"""Certify a trained model again, and check certificates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from lipcert.runs import Run
 
 @dataclass(frozen=True)
 class Subject:
-    """A model with proved constants, and what it is judged on."""
+    """A model with proved constants, and the data to certify."""
 
     model: nn.Module
     card: ModelCard
@@ -44,7 +44,7 @@ class Subject:
 
     @property
     def balls(self) -> tuple[float, ...]:
-        """For local bounds: one for every radius."""
+        """Return balls for local bounds: one per radius."""
         return balls_for(self.radii)
 
     @classmethod
@@ -100,7 +100,7 @@ def verify_file(
 ) -> list[Check]:
     """Check every statement of a certificate against a model and its data.
 
-    The data is looked for as `certify` looks for it, or in `root`. Where there is none, `InputError`, unless
+    The data is searched where `certify` searches it, or in `root`. Missing data raises `InputError`, unless
     `bounds_only` says that the counts need not be checked.
     """
     if bounds_only and root is not None:
@@ -116,7 +116,7 @@ def verify_file(
 
 
 def _claimed_data(claim: Statement, split: Split, root: str | None) -> Dataset:
-    """The data that a certificate names, from its usual place or from `root`."""
+    """Load the data that a certificate names, from its usual place or from `root`."""
     if not isinstance(claim.data.get("name"), str):
         raise InputError("certificate: data: names no data set")
     try:

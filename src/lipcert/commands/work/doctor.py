@@ -1,4 +1,4 @@
-"""What is installed, what it runs on, which data is here, and how to get what is missing."""
+"""`lipcert doctor`: show versions, devices, data, and how to install what is missing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lipcert.data.places import default_root, find
 from lipcert.environment import environment
 from lipcert.errors import InputError
 
-# Extras of developers, not of users.
+# Extras for developers, not for users.
 _OURS = {"all", "browser", "dev", "docs"}
 
 
 def findings() -> list[Table]:
-    """Versions, devices, data, extras."""
+    """Return tables of versions, devices, data and extras."""
     return [_versions(), _devices(), _data(), _extras()]
 
 
@@ -64,7 +64,7 @@ def _data() -> Table:
     return table
 
 
-# As torchvision leaves them.
+# The layouts of torchvision.
 _OTHER_LAYOUTS = {"cifar10": ("cifar-10-batches-py",), "cifar100": ("cifar-100-python",)}
 
 
@@ -88,7 +88,7 @@ def _requirements(extra: str | None) -> list[Requirement]:
 
 
 def _version(requirement: Requirement) -> str | None:
-    """The version installed, marked if it is not one that lipcert asks for."""
+    """Return the installed version, marked if lipcert does not support it."""
     try:
         found = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
@@ -102,7 +102,7 @@ def _memory() -> int:
 
 
 def _writable(path: Path) -> bool:
-    """Whether it, or the nearest parent that exists, takes new files."""
+    """Return whether the path, or its nearest existing parent, takes new files."""
     while not path.exists():
         path = path.parent
     return os.access(path, os.W_OK)

@@ -1,4 +1,4 @@
-"""A trained model as an ONNX file, with what is known of it."""
+"""Export a trained model as an ONNX file, with its description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model layer by layer: shapes, estimates, proved constants, provers."""
+"""Show a model layer by layer: shapes, estimates, proved constants, provers."""
 
 from __future__ import annotations
 

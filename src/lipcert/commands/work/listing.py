@@ -1,4 +1,4 @@
-"""What there is of a kind, for `lipcert list`."""
+"""The content of `lipcert list`."""
 
 from __future__ import annotations
 

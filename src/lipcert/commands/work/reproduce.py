@@ -1,4 +1,4 @@
-"""A reproduction carried out: train what is missing, draw, ask the claims, write results.json."""
+"""Run a reproduction: train what is missing, draw, check the claims, write results.json."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lipcert.tables import Table
 
 @dataclass(frozen=True)
 class Report:
-    """Hold what a reproduction found and wrote; failures as one line, empty if there are none."""
+    """The tables and files of a reproduction; failures as one line, empty if there are none."""
 
     tables: list[Table[Any]]
     written: list[Path]
@@ -103,7 +103,7 @@ def _make_writable(output: Path) -> None:
 
 
 def parse_seeds(text: str) -> list[int]:
-    """1, 1..3 or 1,5,7.
+    """Parse seeds such as 1, 1..3 or 1,5,7.
 
     Example:
         >>> parse_seeds("1..3,7")

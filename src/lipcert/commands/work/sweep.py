@@ -1,4 +1,4 @@
-"""`lipcert sweep`: lay out, run, tell."""
+"""`lipcert sweep`: lay out, run and summarise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Backend = Literal["local", "ray"]
 
 @dataclass(frozen=True)
 class Found:
-    """Hold what to print; failures as one line, empty if there are none."""
+    """The lines to print; failures as one line, empty if there are none."""
 
     table: Table[Combination]
     lines: list[str]
@@ -42,7 +42,7 @@ def carry_out(
     jobs: int | None,
     overwrite: bool,
 ) -> Found:
-    """Run what is missing of the grid, and sum up all of it."""
+    """Run what is missing of the grid, and summarise all of it."""
     sweep = lay_out(recipe, budget, settings, over, output)
     trials = [trial for trial, _ in sweep.trials]
     if not overwrite:
@@ -52,7 +52,7 @@ def carry_out(
     _warn(overruled(sweep))
     sweep.write(shlex.join(["lipcert", *sys.argv[1:]]))
     if overwrite:
-        (sweep.output / TABLE).unlink(missing_ok=True)  # what it says of earlier trainings no longer holds
+        (sweep.output / TABLE).unlink(missing_ok=True)  # its rows on earlier trainings no longer hold
     failures = run_trials(trials, crew, overwrite)
     rows = rows_of(sweep, {trial.path: complaint for trial, complaint in failures.items()})
     table = write_rows(rows, sweep.output / TABLE)
@@ -66,7 +66,7 @@ def carry_out(
 
 
 def _warn(ends: Mapping[str, float]) -> None:
-    """A line a key whose schedule makes its values alike."""
+    """Warn once per key whose schedule ends at the same value for all of its values."""
     for key, end in ends.items():
         print(
             f"lipcert: warning: --over {key}: the recipe's schedule takes it to {end:g} wherever it starts; "

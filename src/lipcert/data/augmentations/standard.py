@@ -16,7 +16,7 @@ from torch import Tensor
 from lipcert.data.augmentations.base import AUGMENTATIONS, Augmentation
 from lipcert.errors import InputError
 
-# Red, green and blue in a grey value (ITU-R 601).
+# The weights of red, green and blue in a grey value (ITU-R 601).
 _GREY = (0.299, 0.587, 0.114)
 
 
@@ -47,7 +47,7 @@ class Standard(Augmentation):
         return self._recolour(x, draws) if self.jitter else x
 
     def _move(self, images: Tensor, draws: Tensor) -> Tensor:
-        """Crop, then flip, then rotation, in one look-up: every pixel asks where it came from."""
+        """Crop, flip and rotate, in this order, in one look-up of where each output pixel comes from."""
         batch, channels, height, width = images.shape
         shift = (draws[:, :2] * (2 * self.crop + 1)).floor() - self.crop  # (B, 2), whole pixels
         angle = (2 * draws[:, 2] - 1) * math.radians(self.rotate)
@@ -72,7 +72,7 @@ class Standard(Augmentation):
 
 
 def _grey(x: Tensor) -> Tensor:
-    """(B, C, H, W) to (B, 1, H, W)."""
+    """Average the channels: (B, C, H, W) to (B, 1, H, W)."""
     if x.shape[1] != 3:
         return x.mean(dim=1, keepdim=True)
     weights = torch.tensor(_GREY, dtype=x.dtype, device=x.device).view(1, 3, 1, 1)

@@ -1,1 +1,1 @@
-"""What several layers share."""
+"""Base classes that several layers share."""

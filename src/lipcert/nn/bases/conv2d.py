@@ -1,4 +1,4 @@
-"""What derived convolutions share: the arguments of nn.Conv2d, an orthogonal start, and the bound of one."""
+"""The base of derived convolutions: the arguments of nn.Conv2d, an orthogonal start, and a bound."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DerivedConv2d(Derived):
         super().__init__()
         kind = type(self).__name__
         if groups != 1:
-            raise InputError(f"groups: {kind} mixes all channels; use one layer a group, and Branches")
+            raise InputError(f"groups: {kind} mixes all channels; use Branches with one layer per group")
         if padding_mode not in _BORDERS:
             raise InputError(f"padding_mode: {kind} is bounded for {' and '.join(_BORDERS)} padding only")
         if min(in_channels, out_channels) < 1:
@@ -50,7 +50,7 @@ class DerivedConv2d(Derived):
         orthogonal_centre_(self.raw)
 
     def _refuse_repeated_outputs(self) -> None:
-        """Circular padding beyond the kernel's reach makes outputs twice, which no 1-Lipschitz map does."""
+        """Refuse circular padding beyond the kernel's reach: repeated outputs cannot be 1-Lipschitz."""
         if self.padding_mode != "circular" or isinstance(self.padding, str):
             return
         axes = zip(self.padding, self.dilation, self.kernel_size, strict=True)
@@ -59,15 +59,15 @@ class DerivedConv2d(Derived):
 
     @property
     def weight(self) -> Tensor:
-        """The kernels that are executed."""
+        """Return the kernels that are executed."""
         return self.weights()[0]
 
     def forward(self, x: Tensor) -> Tensor:
-        """The convolution with the derived kernels."""
+        """Convolve with the derived kernels."""
         return self._conv_forward(x, self.weight, self.bias)
 
     def _conv_forward(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        # Padding of all kinds as nn.Conv2d does it, with the settings that lie here.
+        # Padding of all kinds as in nn.Conv2d, with this layer's settings.
         try:
             out: Tensor = nn.Conv2d._conv_forward(cast(Any, self), x, weight, bias)
         except RuntimeError as error:
@@ -81,7 +81,7 @@ class DerivedConv2d(Derived):
         return out
 
     def plain(self) -> nn.Module:
-        """nn.Conv2d."""
+        """Return the equivalent nn.Conv2d."""
         layer = nn.Conv2d(
             self.in_channels,
             self.out_channels,
@@ -95,7 +95,7 @@ class DerivedConv2d(Derived):
         return filled(layer, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, "
             f"padding={self.padding}, dilation={self.dilation}, bias={self.bias is not None}, "
@@ -104,10 +104,10 @@ class DerivedConv2d(Derived):
 
 
 class DerivedConvRule(ConvRule):
-    """The norm of the convolution that is executed."""
+    """The constant is the norm of the executed convolution."""
 
     def products(self, module: Any) -> int:
-        """One more rounding, that of the kernels themselves."""
+        """Count one product more, for the rounding of the kernels themselves."""
         return super().products(module) + 1
 
 
@@ -120,7 +120,7 @@ def square_side(kernel_size: int | tuple[int, int]) -> int:
 
 
 def space_to_depth(x: Tensor, stride: int, layer: nn.Module) -> Tensor:
-    """A stride that loses nothing."""
+    """Move the pixels of each stride × stride square to channels, a stride that loses nothing."""
     if x.shape[-1] % stride or x.shape[-2] % stride:
         expected = f"expected sides divisible by the stride {stride}, got {tuple(x.shape[-2:])}"
         raise InputError(f"{type(layer).__name__}: {expected}: pad or crop the image, or use stride 1")
@@ -129,7 +129,7 @@ def space_to_depth(x: Tensor, stride: int, layer: nn.Module) -> Tensor:
 
 @torch.no_grad()
 def orthogonal_centre_(kernels: Tensor) -> None:
-    """Kernels (out, in, k₁, k₂) that are a random orthogonal matrix in their centre, and zero around it."""
+    """Set kernels (out, in, k₁, k₂) to a random orthogonal matrix in their centre, and zero around it."""
     kernels.zero_()
     centre = kernels[:, :, kernels.shape[2] // 2, kernels.shape[3] // 2]
     centre.copy_(nn.init.orthogonal_(torch.empty_like(centre)))

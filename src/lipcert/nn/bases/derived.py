@@ -1,8 +1,8 @@
-"""Layers whose weights are made from their parameters so that the layer is 1-Lipschitz by construction.
+"""Layers that make their weights from their parameters so that they are 1-Lipschitz by construction.
 
 In training the weights are made anew at every call. In evaluation mode they are made once, in float64,
-rounded to the parameters' precision and kept: what is executed is what is proved, and no batch pays for it.
-They carry no gradient then.
+rounded to the parameters' precision and kept: the executed weights are the proved ones, at no cost per batch.
+Kept weights carry no gradient.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ P = ParamSpec("P")
 
 
 def _not_compiled(function: Callable[P, T]) -> Callable[P, T]:
-    """For what looks at things that change from step to step: torch.compiler.disable, without importing the
-    compiler where nobody compiles."""
+    """Exclude a function that reads changing state from compilation, as torch.compiler.disable does, without
+    importing the compiler where nothing is compiled."""
     disabled: list[Callable[P, T]] = []
 
     @functools.wraps(function)
@@ -47,7 +47,7 @@ class Derived(nn.Module):
     """A layer that executes `weights()`, made by `derive` from the tensors named in `sources`."""
 
     sources: ClassVar[tuple[str, ...]]
-    settles_in_evaluation = True  # so that nothing is proved of weights that the next call may replace
+    settles_in_evaluation = True  # so that no proof is about weights that the next call may replace
     fleeting: ClassVar[tuple[str, ...]] = ("_kept",)  # attributes a forward pass may change
 
     def __init__(self) -> None:
@@ -57,11 +57,11 @@ class Derived(nn.Module):
         self._fixed = 0
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """The weights, of the precision of the sources."""
+        """Return the weights, in the precision of the sources."""
         raise NotImplementedError
 
     def weights(self) -> tuple[Tensor, ...]:
-        """Return what the layer executes."""
+        """Return the weights that the layer executes."""
         if self._fixed:
             return tuple(self.get_buffer(f"fixed{i}") for i in range(self._fixed))
         if self.training:
@@ -84,7 +84,7 @@ class Derived(nn.Module):
     @_not_compiled
     @torch.no_grad()
     def _follow_weights(self) -> None:
-        """Improve the vectors, unless `Bounded` has done so for this step."""
+        """Improve the vectors, unless `Bounded` has done so in this step."""
         if isinstance(self, Follower) and may_follow():
             with outside_transforms(self._sources()):
                 self.follow()
@@ -98,7 +98,7 @@ class Derived(nn.Module):
         return tuple(_rounded(w.detach().resolve_conj(), self._precision, like) for w in exact)
 
     def train(self, mode: bool = True) -> Self:
-        """Training forgets what was kept: who writes through `.data` leaves no trace."""
+        """Set the mode; training drops the kept weights, as writes through `.data` cannot be detected."""
         if mode:
             self.forget()
         return super().train(mode)
@@ -112,7 +112,7 @@ class Derived(nn.Module):
         self._precision = self._sources()[0].dtype
 
     def fix(self) -> None:
-        """Keep the weights of evaluation as buffers, complex ones as pairs: for programs that trace them."""
+        """Keep the weights of evaluation as buffers, complex ones as pairs, for programs that trace them."""
         for i, weight in enumerate(weights := self._settled()):
             real = torch.view_as_real(weight) if weight.is_complex() else weight
             self.register_buffer(f"fixed{i}", real.clone(), persistent=False)
@@ -120,20 +120,20 @@ class Derived(nn.Module):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether its weights are buffers."""
+        """Return whether the weights are buffers."""
         return self._fixed > 0
 
     def plain(self) -> nn.Module:
-        """Ordinary torch layers that compute the same, where there are some: else the layer itself."""
+        """Return ordinary torch layers that compute the same, or the layer itself where there are none."""
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy makes its own weights."""
+        """Return the state without the kept weights: a copy makes its own."""
         return {**self.__dict__, "_kept": None}
 
 
 def _rounded(weight: Tensor, precision: torch.dtype | None, like: Tensor) -> Tensor:
-    """As `like`, rounded to the precision on the way; complex numbers stay so."""
+    """Return the weight like `like`, rounded to the precision on the way; complex stays complex."""
     for kind in (precision or like.dtype, like.dtype):
         weight = weight.to(kind.to_complex() if weight.is_complex() else kind)
     return weight.to(like.device)
@@ -149,7 +149,7 @@ class _State:
         self._copies = [tensor.detach().clone() for tensor in tensors]
 
     def is_of(self, tensors: Sequence[Tensor]) -> bool:
-        """Tell whether the tensors hold the same values as when they were copied."""
+        """Return whether the tensors hold the same values as when they were copied."""
         return all(
             (new.dtype, new.device, new.shape) == (old.dtype, old.device, old.shape)
             and (new.is_meta or torch.equal(new, old))
@@ -159,40 +159,40 @@ class _State:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Weights, and the state of what they were made from."""
+    """Weights together with the state of the sources they were made from."""
 
     state: _State
     weights: tuple[Tensor, ...]
 
 
 class Built(Rule[Any]):
-    """Mixed into the rule of a layer built to have the constant 1.
+    """A mixin for the rule of a layer built to have the constant 1.
 
-    Training relies on the construction; a proof is about the weights the layer executes.
+    Training relies on the construction; a proof is about the executed weights.
     """
 
     has_vector = False
 
     def estimate(self, module: nn.Module, vector: Tensor | None) -> Tensor:
-        """1."""
+        """Return 1."""
         return next(module.parameters()).new_ones(())
 
 
 def linear_with(weight: Tensor, bias: Tensor | None) -> nn.Linear:
-    """nn.Linear with these numbers."""
+    """Return an nn.Linear with this weight and bias."""
     outputs, inputs = weight.shape
     return filled(nn.Linear(inputs, outputs, bias is not None), weight, bias)
 
 
 def convolution_with(weight: Tensor, bias: Tensor | None) -> nn.Conv2d:
-    """nn.Conv2d with these kernels, padded so that an odd one keeps the size."""
+    """Return an nn.Conv2d with these kernels, padded so that odd kernels keep the size."""
     outputs, inputs, k, _ = weight.shape
     return filled(nn.Conv2d(inputs, outputs, k, padding=k // 2, bias=bias is not None), weight, bias)
 
 
 @torch.no_grad()
 def filled(layer: L, weight: Tensor, bias: Tensor | None) -> L:
-    """A layer with these numbers in it, where they are."""
+    """Copy weight and bias into a layer, on the device of the weight, and return the layer."""
     layer = layer.to(weight)
     layer.weight.copy_(weight)
     if layer.bias is not None and bias is not None:

@@ -1,4 +1,4 @@
-"""What derived dense layers share: the arguments of nn.Linear, and the bound of one."""
+"""The base of derived dense layers: the arguments of nn.Linear, and a bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lipcert.nn.bases.derived import Derived, linear_with
 
 
 class DerivedLinear(Derived):
-    """x ↦ Wx + b with a derived W; its arguments are those of nn.Linear."""
+    """A dense layer x ↦ Wx + b with a derived W; its arguments are those of nn.Linear."""
 
     sources: ClassVar[tuple[str, ...]] = ("raw",)
 
@@ -27,7 +27,7 @@ class DerivedLinear(Derived):
         self.bias = nn.Linear(in_features, out_features).bias if bias else None
 
     def first(self) -> Tensor:
-        """Return what W is first derived from."""
+        """Return the initial raw weights."""
         return nn.init.orthogonal_(torch.empty(self.out_features, self.in_features))
 
     @property
@@ -36,21 +36,21 @@ class DerivedLinear(Derived):
         return self.weights()[0]
 
     def forward(self, x: Tensor) -> Tensor:
-        """Wx + b."""
+        """Return Wx + b."""
         return F.linear(x, self.weight, self.bias)
 
     def plain(self) -> nn.Module:
-        """nn.Linear."""
+        """Return the equivalent nn.Linear."""
         return linear_with(self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
 
 
 class DerivedLinearRule(LinearRule):
-    """The norm of the matrix that is executed."""
+    """The constant is the norm of the executed matrix."""
 
     def products(self, module: Any) -> int:
-        """One more rounding, that of the weight itself."""
+        """Count one product more, for the rounding of the weight itself."""
         return super().products(module) + 1

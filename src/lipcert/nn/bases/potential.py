@@ -1,10 +1,10 @@
-r"""What CPL and SLL share: a step down the gradient of a convex potential.
+r"""The base of CPL and SLL: a step down the gradient of a convex potential.
 
 $$ y = x - W^T \Lambda\, \sigma(Wx + b), \qquad \Lambda = \mathrm{diag}(\lambda) \ge 0 $$
 
 Two outputs differ by $(I - W^T \Lambda D W)(x - x')$ for a diagonal D between 0 and 1 (σ acts entry by entry,
 with slopes in [0, 1]). That matrix is symmetric with eigenvalues between 1 − ‖Λ^½W‖² and 1, so the layer's
-constant is at most max(1, ‖Λ^½W‖² − 1): it is 1 if ‖Λ^½W‖² ≤ 2, whatever made λ.
+constant is at most max(1, ‖Λ^½W‖² − 1): it is 1 if ‖Λ^½W‖² ≤ 2, for any λ.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lipcert.types import Shape
 
 
 class Potential(Derived):
-    """The layer; subclasses derive (W, λ), λ with an entry a row of W."""
+    """The base of both layers; subclasses derive (W, λ), with one entry of λ per row of W."""
 
     weight: nn.Parameter
     bias: nn.Parameter
@@ -45,26 +45,26 @@ class Potential(Derived):
         require_elementwise(self.activation, type(self).__name__)
 
     def into(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Wx + b."""
+        """Return Wx + b."""
         raise NotImplementedError
 
     def back(self, y: Tensor, weight: Tensor) -> Tensor:
-        """Wᵀy."""
+        """Return Wᵀy."""
         raise NotImplementedError
 
     def channels(self, values: Tensor) -> Tensor:
-        """A number a row of W, so that it multiplies Wx."""
+        """Reshape one number per row of W so that it multiplies Wx."""
         raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
-        """Same shape."""
+        """Return x − WᵀΛσ(Wx + b)."""
         weight, steps = self.weights()
         inner = self.activation(self.into(x, weight, self.bias))
         return x - self.back(self.channels(steps) * inner, weight)
 
 
 class PotentialLinear(Potential):
-    """On vectors of `features` entries, through `inner` units."""
+    """A potential layer on vectors of `features` entries, through `inner` units."""
 
     def __init__(self, features: int, inner: int, activation: nn.Module | None = None) -> None:
         super().__init__()
@@ -76,30 +76,30 @@ class PotentialLinear(Potential):
         self._with_activation(activation)
 
     def into(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Wx + b."""
+        """Return Wx + b."""
         return F.linear(x, weight, bias)
 
     def back(self, y: Tensor, weight: Tensor) -> Tensor:
-        """Wᵀy."""
+        """Return Wᵀy."""
         return F.linear(y, weight.T)
 
     def channels(self, values: Tensor) -> Tensor:
-        """As they are."""
+        """Return the values unchanged."""
         return values
 
     def plain(self) -> nn.Module:
-        """x + (−WᵀΛ) σ(Wx + b), two dense layers in a residual block."""
+        """Return x + (−WᵀΛ) σ(Wx + b): two dense layers in a residual block."""
         weight, steps = self.weights()
         into, back = linear_with(weight, self.bias), linear_with(-weight.T * steps, None)
         return Residual(into, self.activation, back)
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return f"{self.features}, {self.inner}"
 
 
 class PotentialConv2d(Potential):
-    """On images of `in_channels` channels, through `inner` channels; odd kernels, zero padding, stride 1."""
+    """A potential layer on images, through `inner` channels, with odd kernels, zero padding and stride 1."""
 
     def __init__(
         self,
@@ -121,19 +121,19 @@ class PotentialConv2d(Potential):
         self._with_activation(activation)
 
     def into(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """Wx + b."""
+        """Return Wx + b."""
         return F.conv2d(x, weight, bias, padding=self.kernel_size // 2)
 
     def back(self, y: Tensor, weight: Tensor) -> Tensor:
-        """Wᵀy."""
+        """Return Wᵀy."""
         return F.conv_transpose2d(y, weight, padding=self.kernel_size // 2)
 
     def channels(self, values: Tensor) -> Tensor:
-        """(inner, 1, 1)."""
+        """Return the values as (inner, 1, 1)."""
         return values[:, None, None]
 
     def plain(self) -> nn.Module:
-        """The same with convolutions: Wᵀ has the kernels of W, turned around."""
+        """Return a residual block of two convolutions: Wᵀ has the kernels of W, flipped."""
         weight, steps = self.weights()
         into = convolution_with(weight, self.bias)
         turned = -(weight * steps[:, None, None, None]).transpose(0, 1).flip(2, 3)
@@ -146,22 +146,22 @@ class PotentialConv2d(Potential):
         return Geometry((shape[-2], shape[-1]), (k, k), (1, 1), ((p, p), (p, p)), (1, 1), 1, "zeros")
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return f"{self.in_channels}, {self.inner}, kernel_size={self.kernel_size}"
 
 
 class PotentialRule(Built):
-    """max(1, ‖Λ^½W‖² − 1), of the W and λ that are executed."""
+    """The constant is max(1, ‖Λ^½W‖² − 1) of the executed W and λ."""
 
     def upper(self, module: Any, shape: Shape, effort: str) -> Proof:
-        """1, unless λ is too large for W."""
+        """Prove the constant: 1, unless λ is too large for W."""
         require_elementwise(module.activation, type(module).__name__)
         weight, steps = (w.detach().to("cpu", torch.float64) for w in module.weights())
         if not bool((steps >= 0).all()):
-            raise InputError("expected steps >= 0, got a negative or no number")
+            raise InputError("expected steps >= 0, got a negative number or NaN")
         scaled = weight * steps.sqrt().view(-1, *[1] * (weight.ndim - 1))
         proof = self._norm(module, scaled, shape, effort)
-        # Entries of the scaled weight are two roundings off.
+        # Entries of the scaled weight have two rounding errors each.
         norm = sum_up(proof.value, SAFETY * 4 * U * math.sqrt(absolute(scaled)))
         square = mul_up(norm, norm)
         return Proof(1.0 if square <= 2 else up(square - 1), proof.prover)
@@ -172,7 +172,7 @@ class PotentialRule(Built):
         return dense_upper(scaled)
 
     def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        r"""γ‖|W|ᵀλ(|W||x| + |b| + 2|σ| + 16) + |x| + |y|‖, the 16 for activations that round.
+        r"""Bound the error by γ‖|W|ᵀλ(|W||x| + |b| + 2|σ| + 16) + |x| + |y|‖, 16 for activations that round.
 
         With slopes of at most 1, |σ| ≤ |W||x| + |b| + |σ(0)|.
         """
@@ -186,19 +186,19 @@ class PotentialRule(Built):
         return SAFETY * gamma(self.products(module) + 16) * total
 
     def roundoff_gain(self, module: Any) -> float:
-        """Three times |W|ᵀλ|W|, and twice the residual connection."""
+        """Return three times |W|ᵀλ|W|, plus twice the residual connection."""
         weight, steps = module.weights()
         through = absolute(weight) * float(steps.max())
         return SAFETY * SAFETY * (self.products(module) + 17) * (4 * through + 2)
 
     def products(self, module: Any) -> int:
-        """Count the products of W and of Wᵀ, and a few roundings."""
+        """Count the products of W and of Wᵀ, and a few other rounding errors."""
         weight = module.weight
         return int(weight[0].numel() + weight[:, 0].numel()) + 8
 
 
 def absolute(weight: Tensor) -> float:
-    """A bound of ‖|W|‖₂² of a matrix or a convolution."""
+    """Bound ‖|W|‖₂² of a matrix or a convolution."""
     weight = weight.detach().double()
     return nu(weight) if weight.ndim == 2 else row_times_column(weight, 1)
 

@@ -1,6 +1,6 @@
-"""Circular convolutions by Fourier transforms that are products with real matrices: for formats without FFTs.
+"""Circular convolutions by Fourier transforms that are products with real matrices, for formats without FFTs.
 
-Slower than an FFT, and a little less accurate: one axis of length n loses at most γ_{2n+8}·3√(n+2) of a norm.
+They are slower than an FFT and a little less accurate: one axis of length n has a relative error of at most
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lipcert.bounds.provers.rounding import gamma
 
 
 def by_frequency_real(x: Tensor, matrices: Tensor) -> Tensor:
-    """As `by_frequency`, of matrices given as pairs of real numbers: (F, out, in, 2)."""
+    """Convolve like `by_frequency`, with matrices given as pairs of real numbers: (F, out, in, 2)."""
     height, width = x.shape[-2:]
     half = width // 2 + 1
     cos_w, sin_w = _waves(width, half, x)
@@ -26,14 +26,14 @@ def by_frequency_real(x: Tensor, matrices: Tensor) -> Tensor:
     real, imag = weight_real @ real - weight_imag @ imag, weight_real @ imag + weight_imag @ real
     real, imag = (part.permute(2, 1, 0).reshape(x.shape[0], -1, height, half) for part in (real, imag))
     real, imag = cos_h @ real - sin_h @ imag, cos_h @ imag + sin_h @ real
-    # The frequencies that rfft2 leaves out are the conjugates of those it gives.
+    # The frequencies that rfft2 leaves out are the conjugates of those it returns.
     twice = torch.tensor([1.0 if 2 * k in (0, width) else 2.0 for k in range(half)]).to(x)
     out: Tensor = (real @ (twice * cos_w).T - imag @ (twice * sin_w).T) / (height * width)
     return out
 
 
 def _waves(length: int, frequencies: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """cos and sin of 2πkt/n, from exact fractions of a turn: (n, frequencies) each."""
+    """Return cos and sin of 2πkt/n, from exact fractions of a turn: (n, frequencies) each."""
     turns = [[k * t % length / length for k in range(frequencies)] for t in range(length)]
     angles = [[2 * math.pi * turn for turn in row] for row in turns]
     cos = [[math.cos(angle) for angle in row] for row in angles]
@@ -42,5 +42,5 @@ def _waves(length: int, frequencies: int, like: Tensor) -> tuple[Tensor, Tensor]
 
 
 def transforms_unit(*lengths: int) -> float:
-    """Return what a transform along these axes and its inverse lose, relative to the norm."""
+    """Return the relative error of a transform along these axes and its inverse."""
     return 2 * sum(3 * math.sqrt(n + 2) * gamma(2 * n + 8) for n in lengths)

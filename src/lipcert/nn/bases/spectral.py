@@ -1,9 +1,9 @@
-r"""Convolutions executed frequency by frequency: a matrix between channels at every frequency of an image.
+r"""Convolutions executed frequency by frequency: one matrix between channels per frequency of an image.
 
 $$ \hat y(f) = W(f)\,\hat x(f), \qquad \|W\| = \max_f \|W(f)\|_2 $$
 
-On a circle that is exact. A zero-padded image is laid on a larger circle and its output cut out again, which
-stretches nothing.
+This is exact on a circle. A zero-padded image is placed on a larger circle and its output is cut out again,
+which increases no distance.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from lipcert.nn.bases.derived import Built, Derived
 from lipcert.nn.bases.real_fourier import by_frequency_real, transforms_unit
 from lipcert.types import Shape
 
-# FFTs add pixels whatever the weights are: their sums must not overflow unseen where W is 0.
+# FFTs add pixels for any weights: an overflow of their sums must be noticed where W is 0.
 _LEAST_NORM = 2.0**-20
 
 
 class Spectral(Derived):
-    """A layer whose weights are made for the size of the image."""
+    """A layer whose weights depend on the size of the image."""
 
     raw: nn.Parameter
     stride: int
-    halves_kernel: ClassVar[bool] = True  # under a stride, which takes the place of that reach
-    pads: ClassVar[bool] = False  # zeros around the image, as far as the kernel reaches
+    halves_kernel: ClassVar[bool] = True  # with a stride, because space-to-depth doubles the reach
+    pads: ClassVar[bool] = False  # zeros around the image, up to the kernel's reach
 
     fleeting: ClassVar[tuple[str, ...]] = ("_kept", "_size")
     _size: tuple[int, int] = (0, 0)
@@ -46,21 +46,21 @@ class Spectral(Derived):
 
     @property
     def padding(self) -> int:
-        """Zeros on each side."""
+        """Return the number of zeros on each side."""
         return self.raw.shape[-1] // 2 if self.pads else 0
 
     def kernel_under(self, kernel_size: int | tuple[int, int], stride: int) -> int:
-        """The side of the kernel after space-to-depth."""
+        """Return the side of the kernel after space-to-depth."""
         side = square_side(kernel_size)
         return max(1, side // 2) if stride > 1 and self.halves_kernel else side
 
     def grid(self, shape: Sequence[int]) -> tuple[int, int]:
-        """The circle on which images of this shape are convolved."""
+        """Return the size of the circle on which images of this shape are convolved."""
         down, right = (n // self.stride + 2 * self.padding for n in shape[-2:])
         return down, right
 
     def weights_on(self, shape: Sequence[int]) -> tuple[Tensor, ...]:
-        """Return what is executed on images of this shape."""
+        """Return the weights that are executed on images of this shape."""
         size, kind = self.grid(shape), type(self).__name__
         if size != self._size and self.is_fixed:
             raise InputError(f"{kind}: fixed for images of {self._size}, got {size}")
@@ -74,37 +74,35 @@ class Spectral(Derived):
         return self.weights()
 
     def as_channels(self, x: Tensor) -> Tensor:
-        """The input after its stride, in a precision that FFTs can be trusted with."""
+        """Move space to depth, and refuse half precision, which is too coarse for FFTs."""
         if x.dtype in (torch.float16, torch.bfloat16):
             kind = type(self).__name__
             raise InputError(f"{kind}: half precision is too coarse for its FFTs; use float32")
         return space_to_depth(x, self.stride, self)
 
     def absolute_norms(self) -> tuple[float, ...]:
-        """Bound the norm of |W| for every weight, at the worst frequency, from above; never 0."""
+        """Bound the norm of |W| from above for every weight, at the worst frequency; never 0."""
         if self._norms is not None:
             return self._norms
         return tuple(max(_LEAST_NORM, math.sqrt(nu(weight.abs()))) for weight in self.weights())
 
     def fix(self) -> None:
-        """With the norms of the weights, for images of the size it has seen."""
+        """Fix the weights and their norms for the image size of the last call."""
         if min(self._size) < 1:
-            raise InputError(
-                f"{type(self).__name__}: call it on an image first, whose size the weights are for"
-            )
+            raise InputError(f"{type(self).__name__}: call the layer on an image first to set the size")
         self._norms = self.absolute_norms()
         super().fix()
 
 
 def require_channels(in_channels: int, out_channels: int, stride: int) -> None:
-    """At least one of each."""
+    """Raise unless there is at least one of each."""
     if min(in_channels, out_channels, stride) < 1:
         given = f"{in_channels}, {out_channels} and {stride}"
         raise InputError(f"channels, stride: expected at least 1, got {given}")
 
 
 class SpectralConv2d(Spectral):
-    """One matrix at every frequency, made by `symbols` from the spectrum of the raw kernels."""
+    """A convolution with one matrix per frequency, made by `symbols` from the spectrum of the raw kernels."""
 
     sources: ClassVar[tuple[str, ...]] = ("raw",)
 
@@ -125,36 +123,36 @@ class SpectralConv2d(Spectral):
 
     @property
     def inner(self) -> int:
-        """Input channels after the stride."""
+        """Return the number of input channels after the stride."""
         return self.in_channels * self.stride**2
 
     def first(self, inputs: int, kernel: int) -> Tensor:
-        """Return what the kernels are at first."""
+        """Return the initial raw kernels."""
         raise NotImplementedError
 
     def symbols(self, spectrum: Tensor) -> Tensor:
-        """The matrices (F, out, in) from the spectrum of the raw kernels."""
+        """Return the matrices (F, out, in) for the spectrum of the raw kernels."""
         raise NotImplementedError
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """W at half the frequencies of the circle: (F, out, in)."""
+        """Return W at half the frequencies of the circle: (F, out, in)."""
         return (self.symbols(centred_symbol(sources[0], self._size)),)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, out, H/stride, W/stride)."""
+        """Return the output: (B, out, H/stride, W/stride)."""
         (matrices,) = self.weights_on(x.shape)
         y = self.convolved(self.as_channels(x), matrices)
         return y if self.bias is None else y + self.bias[:, None, None]
 
     def convolved(self, x: Tensor, matrices: Tensor) -> Tensor:
-        """On the circle, and back."""
+        """Convolve on the circle, and cut the padding off again."""
         p = self.padding
         if p == 0:
             return by_frequency(x, matrices)
         return by_frequency(F.pad(x, (p, p, p, p)), matrices)[..., p:-p, p:-p]
 
     def extra_repr(self) -> str:
-        """Shown by print."""
+        """Return the text that print shows."""
         return (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.raw.shape[-1]}, stride={self.stride}"
         )
@@ -172,7 +170,7 @@ def centred_symbol(kernels: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def by_frequency(x: Tensor, matrices: Tensor) -> Tensor:
-    """A circular convolution given at the frequencies of rfft2: (B, in, H, W) → (B, out, H, W)."""
+    """Convolve on a circle with matrices at the frequencies of rfft2: (B, in, H, W) → (B, out, H, W)."""
     if not matrices.is_complex():
         return by_frequency_real(x, matrices)
     size = x.shape[-2:]
@@ -188,14 +186,14 @@ _FFT = 16
 
 
 def convolution_unit(module: Spectral, size: Sequence[int], products: int) -> float:
-    """Return what two FFTs and the product between them lose, relative to ‖|W|‖‖x‖."""
+    """Return the error of two FFTs and the product between them, relative to ‖|W|‖‖x‖."""
     if module.is_fixed:
         return gamma(products + 16) + transforms_unit(size[-2], size[-1])
     return gamma(products + 16) + 2 * _FFT * math.log2(2 * size[-2] * size[-1]) * U
 
 
 def norm_upper(matrices: Tensor) -> Proof:
-    """Bound the norm of a matrix, or the largest of complex ones (F, n, m)."""
+    """Bound the norm of a matrix, or the largest norm of complex matrices (F, n, m)."""
     if not matrices.is_complex():
         return Proof(spectral_norm_upper(matrices), "cholesky")
     small, exponent = scale_to_one(torch.view_as_real(matrices))
@@ -208,19 +206,19 @@ def norm_upper(matrices: Tensor) -> Proof:
 
 
 class SpectralRule(Built):
-    """The largest norm of the matrices that are executed, and the rounding of two FFTs."""
+    """The constant is the largest norm of the executed matrices."""
 
     def upper(self, module: SpectralConv2d, shape: Shape, effort: str) -> Proof:
-        """1, but for rounding."""
+        """Prove the constant: 1, up to rounding error."""
         if module.is_fixed:
             raise InputError(
-                f"{type(module).__name__}: its weights are fixed; prove the layer they come from"
+                f"{type(module).__name__}: its weights are fixed; prove the original layer instead"
             )
         (matrices,) = (m.detach().to("cpu", torch.complex128) for m in module.weights_on(shape))
         return remembered(torch.view_as_real(matrices), "spectral", lambda: norm_upper(matrices))
 
     def roundoff(self, module: SpectralConv2d, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
-        """By norms: FFTs mix all pixels."""
+        """Bound the error by norms, because FFTs mix all pixels."""
         (x,) = inputs
         module.weights_on(x.shape)
         (size,) = module.absolute_norms()
@@ -238,5 +236,5 @@ class SpectralRule(Built):
         return convolution_unit(module, module._size, self.products(module))
 
     def products(self, module: Any) -> int:
-        """Complex ones, of no fewer inputs than the raw kernels have."""
+        """Count the complex products, at least as many as the raw kernels have inputs."""
         return 4 * int(max(module.raw.shape[:2])) + 8

@@ -1,14 +1,14 @@
 r"""Muon: steps whose singular values are all about one, for weight matrices and kernels; Adam for the rest.
 
 Jordan et al. Muon: An optimizer for hidden layers in neural networks. 2024. A kernel counts as a matrix of
-its outputs by all else. With gradient G, momentum μ, learning rate η and weight decay w
+outputs by everything else. With gradient G, momentum μ, learning rate η and weight decay w
 
 $$ B \leftarrow \mu B + (1 - \mu) G, \quad X = (1 - \mu) G + \mu B, \quad
    W \leftarrow (1 - \eta w)\,W - \eta \sqrt{\max(1, \text{out}/\text{in})}\; (XX^\top)^{-1/2} X $$
 
-The inverse root is found on the Gram matrix of the smaller side, and X is multiplied once, at the end. Where
-the authors take five steps of Newton and Schulz, a matrix product or more each, we take Zolotarev's best
-approximation of it by a sum of two inverses, on [ℓ², 1] for ℓ = 0.003:
+The inverse root is computed on the Gram matrix of the smaller side, and X is multiplied once, at the end. The
+authors take five Newton-Schulz steps, each with at least one matrix product. We take Zolotarev's best
+approximation by a sum of two inverses, on [ℓ², 1] for ℓ = 0.003:
 
 $$ S^{-1/2} \approx c\,\Big(I + \sum_{j=1}^2 a_j (S + s_j I)^{-1}\Big), \quad S = XX^\top / \|XX^\top\|_F $$
 
@@ -35,7 +35,7 @@ from lipcert.train.optimizers.orthogonal import OrthogonalAdam
 _SCALE = 0.9123147825660636
 _POLES = ((3.56363225e-05, 0.01336232), (1.27264036e-02, 0.22713414))
 
-# Rows from which strips of a Gram matrix pay, and how many.
+# The number of rows from which strips of a Gram matrix are faster, and the number of strips.
 _LARGE, _STRIPS = 256, 4
 
 # Below this the trace of a Gram matrix counts as zero.
@@ -66,7 +66,7 @@ def muon(
 
 
 class Muon(OrthogonalAdam):
-    """Moves matrices and kernels, its first parameter group, by Muon and everything else by Adam."""
+    """Muon for matrices and kernels, which are its first parameter group, and Adam for the rest."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Muon(OrthogonalAdam):
         group = self.param_groups[0]
         moved = [p for p in group["params"] if p.grad is not None]
         gradients = [p.grad for p in moved]
-        for p in moved:  # so that Adam leaves them alone
+        for p in moved:  # so that Adam skips them
             p.grad = None
         super().step()
         if moved:
@@ -108,7 +108,7 @@ class Muon(OrthogonalAdam):
         return result
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Adam's would look for its own numbers in the state of every matrix.
+        # Adam's own method would look for its numbers in the state of every matrix.
         torch.optim.Optimizer.__setstate__(self, state)
 
     def _step_matrices(
@@ -129,7 +129,7 @@ class Muon(OrthogonalAdam):
 
 
 def is_matrix(parameter: nn.Parameter) -> bool:
-    """Tell whether Muon moves it: it needs two rows and two columns, a kernel's rows being its outputs."""
+    """Return whether Muon moves a parameter: it needs two rows (a kernel's outputs) and two columns."""
     if parameter.ndim < 2 or isinstance(parameter, OrthogonalParameter):
         return False
     return min(parameter.shape[0], parameter[0].numel()) > 1
@@ -155,7 +155,7 @@ def orthogonalised(matrices: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _gram(x: Tensor) -> Tensor:
-    """Return XXᵀ, of which only the upper triangle counts: on a CPU large ones are computed in strips."""
+    """Return XXᵀ, of which only the upper triangle is valid: a CPU computes large ones in strips."""
     rows, width = x.shape[0], x.shape[0] // _STRIPS
     if x.device.type != "cpu" or rows < _LARGE:
         return x @ x.T
@@ -167,7 +167,7 @@ def _gram(x: Tensor) -> Tensor:
 
 def _inverse_roots(gram: Tensor) -> Tensor:
     """Approximate the inverse square root of each Gram matrix, (M, m, m), from its upper triangle."""
-    # First by the trace: squares of what is very large or small have no place in float32.
+    # Divide by the trace first: squares of very large or small numbers do not fit float32.
     trace = gram.diagonal(dim1=1, dim2=2).sum(1)[:, None, None].clamp_min(_SMALLEST)
     normed = gram / trace
     above = torch.linalg.matrix_norm(normed.triu(1), keepdim=True)
@@ -177,7 +177,7 @@ def _inverse_roots(gram: Tensor) -> Tensor:
     root, before = torch.zeros_like(gram), 0.0
     for shift, weight in _POLES:
         normed.diagonal(dim1=1, dim2=2).add_(shift - before)
-        # Without a look at the outcome, for which a GPU would wait: what is not finite shows in the loss.
+        # The result is not checked, because a GPU would wait: numbers that are not finite show in the loss.
         factor = torch.linalg.cholesky_ex(normed, upper=True).L
         root.add_(torch.cholesky_inverse(factor, upper=True), alpha=weight)
         before = shift

@@ -1,12 +1,12 @@
-r"""Adam that turns orthogonal matrices instead of moving them.
+r"""Adam that rotates orthogonal matrices, so that they stay orthogonal.
 
-For an orthogonal X with gradient G the directions that keep it orthogonal are AX, A skew; the gradient along
+For an orthogonal X with gradient G the directions that keep it orthogonal are AX, A skew. The gradient along
 them is ½(GXᵀ − XGᵀ). Adam's means are those of that skew matrix, and a step is a rotation
 
 $$ X \leftarrow \exp(-\eta\,\hat m/(\sqrt{\hat v} + \epsilon))\,X $$
 
-What rounding leaves over is taken back at every step by one step of Newton's iteration for the polar factor,
-X ← ½X(3I − XᵀX): nothing is left to drift. Matrices that are not orthogonal at first are made so.
+Rounding error is removed at every step by one step of Newton's iteration for the polar factor,
+X ← ½X(3I − XᵀX), so that nothing drifts. Matrices that are not orthogonal at first are made orthogonal.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from lipcert.nn.shift_mix import OrthogonalParameter, nearest_orthogonal
 
 
 def has_orthogonal(parameters: Iterable[nn.Parameter]) -> bool:
-    """Whether some of them are to be turned."""
+    """Return whether some parameters are orthogonal matrices."""
     return any(isinstance(parameter, OrthogonalParameter) for parameter in parameters)
 
 
 class OrthogonalAdam(torch.optim.Adam):
-    """Adam; parameters that are OrthogonalParameter stay orthogonal, and no weight decay touches them."""
+    """Adam that keeps every OrthogonalParameter orthogonal, without weight decay on it."""
 
     def __init__(
         self,
@@ -38,14 +38,14 @@ class OrthogonalAdam(torch.optim.Adam):
         fused: bool = False,
     ) -> None:
         super().__init__(params, lr, betas, eps, weight_decay, fused=fused)
-        # A scaler of half precision then unscales gradients, and leaves out steps that overflow, by itself.
+        # A gradient scaler then unscales gradients, and skips steps that overflow, by itself.
         self._step_supports_amp_scaling = False
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step of both kinds."""
+        """Make one step, by rotation for orthogonal matrices and by Adam for the rest."""
         result = None
-        if closure is not None:  # before gradients are looked at: it makes them
+        if closure is not None:  # first, because it computes the gradients
             with torch.enable_grad():
                 result = closure()
         turned = [
@@ -81,5 +81,5 @@ class OrthogonalAdam(torch.optim.Adam):
 
 
 def polished(matrix: Tensor) -> Tensor:
-    """Nearer to orthogonal: one step of Newton's iteration."""
+    """Bring a matrix nearer to orthogonal by one step of Newton's iteration."""
     return 1.5 * matrix - 0.5 * matrix @ (matrix.T @ matrix)

@@ -1,1 +1,1 @@
-"""Several trainings of one architecture as one."""
+"""Train several models of one architecture at once."""

@@ -1,7 +1,7 @@
 """Several models of one architecture as one: dense layers by batched products, the rest model by model.
 
-The calls of a step do not grow with the number of models as long as every layer with weights is dense and
-small. What one model computes does not depend on the others, not in the last bit.
+The number of calls per step does not grow with the number of models if every layer with weights is dense
+and small. The results of one model do not depend on the others, to the last bit.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from lipcert.types import PairLip
 
 Steps = tuple[Step, ...]  # the same step of every model
 
-# A row of weights is a multiple of this many numbers long: wherever it lies, an optimiser's vector
-# instructions then meet the same numbers and round them in the same way.
+# A row of weights is a multiple of this many numbers long. So an optimiser's vector instructions process the
+# same numbers together at any position, and round them in the same way.
 _ALIGNED = 64
 
 
 class Stacked:
-    """x (M, B, …) ↦ logits (M, B, N) and constants, features (M,) and head (M, N, D), of M models.
+    """The map x (M, B, …) ↦ logits (M, B, N) and constants, features (M,) and head (M, N, D), of M models.
 
-    The models' dense weights become views of `flat`, a row a model: whoever steps `parameters()` steps all.
+    The models' dense weights become views of `flat`, one row per model: stepping `parameters()` steps all
+    models.
 
     Example:
         >>> models = [nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3)) for _ in range(5)]
@@ -62,9 +63,9 @@ class Stacked:
     def __call__(
         self, x: Tensor, iterations: int = 0, turn: tuple[int, int] = (0, 1)
     ) -> tuple[Tensor, PairLip]:
-        """Logits and constants; the vectors are first improved by as many products with WᵀW.
+        """Return logits and constants, after improving the vectors by `iterations` products with WᵀW.
 
-        Layers that are not both dense and small take turns, as those of `Bounded` do.
+        Layers that are not both dense and small take turns, as in `Bounded`.
         """
         self._unpack()
         values = {self._program.source: x.mT if self._samples_last else x}
@@ -72,29 +73,29 @@ class Stacked:
             values[step.name] = apply(*[values[i] for i in step.inputs])
         features = values[self._program.result]
         logits = features if self._head is None else self._head(features)
-        # One layout for any number of models, or sums over it would round differently.
+        # One layout for any number of models, because otherwise sums would round differently.
         logits = logits.mT.contiguous() if self._samples_last else logits
         return binary_as_two(logits), self._constants(iterations, turn)
 
     def lip(self, iterations: int = 0) -> PairLip:
-        """The constants alone, with gradients to the weights."""
+        """Return the constants alone, with gradients to the weights."""
         self._unpack()
         return self._constants(iterations)
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Yield what is to be stepped: `flat`, and what the models keep for themselves."""
+        """Yield the parameters to step: `flat`, and those that the models keep."""
         if self._dense:
             yield self.flat
         for i in range(len(self.members)):
             yield from self.own(i)
 
     def own(self, index: int) -> list[nn.Parameter]:
-        """Return what one of the models keeps for itself."""
+        """Return the parameters that one model keeps."""
         shared = {id(p) for p, _ in self.shared(index)}
         return [p for p in self.members[index].parameters() if id(p) not in shared]
 
     def shared(self, index: int) -> Iterator[tuple[nn.Parameter, slice]]:
-        """The parameters of a model that are parts of its row of `flat`, and which."""
+        """Yield the parameters of a model that are parts of its row of `flat`, with their slices."""
         start = 0
         for dense in self._dense.values():
             for p in dense.layers[index].parameters():
@@ -102,7 +103,7 @@ class Stacked:
                 start += p.numel()
 
     def hand_out(self) -> None:
-        """Give the models their vectors, which they do not share with the stack."""
+        """Copy the stack's vectors to the models."""
         if self._norms is None:
             return
         for steps, vectors in zip(self._small, self._norms.vectors(), strict=True):
@@ -110,19 +111,19 @@ class Stacked:
                 member.set_vectors({step: vector.clone()})
 
     def take_back(self) -> None:
-        """Take over the models' vectors, which may be better by now."""
+        """Take over the models' vectors, which may have improved."""
         if self._norms is not None:
             self._norms.set_vectors(self._vectors_of_members())
 
     def release(self) -> None:
-        """The models own their weights and vectors again; the stack is of no more use."""
+        """Give the models their weights and vectors back; the stack cannot be used afterwards."""
         self.hand_out()
         for i in range(len(self.members)):
             for p, _ in self.shared(i):
                 p.data = p.data.clone()
 
     def _flatten(self) -> tuple[nn.Parameter, list[int]]:
-        """All dense weights, a row a model, whose parts become the models'; and the lengths of the parts."""
+        """Move all dense weights into rows, one per model, which the models view; return the sizes too."""
         rows = [[p for p, _ in self.shared(i)] for i in range(len(self.members))]
         sizes = [p.numel() for p in rows[0]]
         example = next(self.members[0].parameters())
@@ -134,13 +135,13 @@ class Stacked:
         return nn.Parameter(values), [*sizes, values.shape[1] - sum(sizes)]
 
     def _unpack(self) -> None:
-        """The layers' weights as parts of `flat`, with gradients to it."""
+        """Set the layers' weights to parts of `flat`, with gradients to it."""
         parts = iter(torch.split(self.flat, self._sizes, dim=1))
         for dense in self._dense.values():
             dense.take(parts)
 
     def _dense_layers(self) -> Iterator[list[nn.Linear]]:
-        """Plain dense layers that are trained, each once, whose weights no other layer has."""
+        """Yield plain trained dense layers, each once, whose weights no other layer has."""
         users = Counter(id(p) for m in self.members[0].modules() for p in m._parameters.values())
         everywhere: list[list[nn.Module | None]] = [[step.module for step in steps] for steps in self._steps]
         everywhere.append([member.head for member in self.members])
@@ -151,7 +152,7 @@ class Stacked:
                 yield cast(list[nn.Linear], layers)
 
     def _can_be_last(self) -> bool:
-        """Whether samples can come last: (M, channels, B) spares many transpositions a step."""
+        """Return whether samples can come last: (M, channels, B) saves many transpositions per step."""
         modules = [step.module for step in self._program.steps if id(step.module) not in self._dense]
         rules = [step.rule for step in self._program.steps if id(step.module) not in self._dense]
         head = self.members[0].head
@@ -163,7 +164,7 @@ class Stacked:
         )
 
     def _map(self, modules: Sequence[nn.Module]) -> Callable[..., Tensor]:
-        """One layer of all models."""
+        """Return one layer of all models."""
         dense = self._dense.get(id(modules[0]))
         if dense is not None:
             return dense.last if self._samples_last else dense.first
@@ -191,7 +192,7 @@ class Stacked:
         return PairLip(features, self._head_rows())
 
     def _estimate(self, steps: Steps) -> Tensor:
-        """(M,), of a layer that is not both dense and small."""
+        """Estimate the constants (M,) of a layer that is not both dense and small."""
         vectors = [member.vector(step) for step, member in zip(steps, self.members, strict=True)]
         dense = self._dense.get(id(steps[0].module))
         if dense is None:
@@ -210,7 +211,7 @@ class Stacked:
 
     @torch.no_grad()
     def _improve_large(self, times: int, turn: tuple[int, int]) -> None:
-        """The vectors of layers that are not both dense and small, model by model."""
+        """Improve the vectors of layers that are not both dense and small, model by model."""
         linear = [steps for steps in self._steps if steps[0].rule.has_vector]
         for steps in (s for s in linear[slice(turn[0], None, turn[1])] if s in self._large):
             for step, member in zip(steps, self.members, strict=True):
@@ -220,7 +221,7 @@ class Stacked:
         return [self._dense[id(steps[0].module)].weight for steps in self._small]
 
     def _vectors_of_members(self) -> list[Tensor]:
-        """(M, in) of every layer that is dense and small."""
+        """Return the vectors (M, in) of every layer that is dense and small."""
         rows = ([m.vector(s) for s, m in zip(steps, self.members, strict=True)] for steps in self._small)
         return [torch.stack([v for v in row if v is not None]) for row in rows]
 
@@ -234,23 +235,23 @@ class _Dense:
         self.bias: Tensor | None = None  # (M, out, 1)
 
     def take(self, parts: Iterator[Tensor]) -> None:
-        """The next of the parts are weight and bias."""
+        """Take weight and bias from the next parts."""
         self.weight = next(parts).view(self.weight.shape)
         self.bias = None if self.layers[0].bias is None else next(parts)[..., None]
 
     def first(self, x: Tensor) -> Tensor:
-        """(M, B, …, in) ↦ (M, B, …, out)."""
+        """Map (M, B, …, in) to (M, B, …, out)."""
         flat, weight = x.flatten(1, -2), self.weight.mT
         y = flat @ weight if self.bias is None else torch.baddbmm(self.bias.mT, flat, weight)
         return y.view(*x.shape[:-1], y.shape[-1])
 
     def last(self, x: Tensor) -> Tensor:
-        """(M, in, B) ↦ (M, out, B)."""
+        """Map (M, in, B) to (M, out, B)."""
         return self.weight @ x if self.bias is None else torch.baddbmm(self.bias, self.weight, x)
 
 
 def is_dense(bounded: Bounded) -> bool:
-    """Whether every layer with weights is a plain dense one: an MLP."""
+    """Return whether every layer with weights is a plain dense one: an MLP."""
     modules = [*(step.module for step in bounded.program.steps), bounded.head]
     return all(type(m) is nn.Linear for m in modules if m is not None and m.state_dict())
 

@@ -1,7 +1,7 @@
-"""Several trainings of one architecture, a step of all of them at a time.
+"""Several trainings of one architecture that make each step together.
 
-Each keeps its own seed, order of samples, loss and numbers, and does what it would do alone, to the last
-bit: a stack of one is how a single MLP is trained.
+Each keeps its own seed, order of samples, loss and numbers, and computes what it would compute alone, to the
+last bit: a single MLP is trained as a stack of one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FailedTrainingsError(TrainingError):
 
 
 class Stack:
-    """Makes the steps of several trainings that have come equally far."""
+    """Make the steps of several trainings that are at the same step."""
 
     def __init__(self, trainings: Sequence[Training]) -> None:
         groups = _by_loss(trainings)
@@ -80,7 +80,7 @@ class Stack:
         return [made[i] for i in self._same_loss]
 
     def _backward(self, piece: Tensor, losses: Sequence[Loss], batch_size: int, first: bool) -> None:
-        """The gradients of this piece's part of the objectives, the penalties with the first one."""
+        """Compute the gradients of this piece of the objectives, with the penalties in the first piece."""
         labels = self._y[piece].to(self._device)  # (M, b)
         iterations = self._plan.iterations if first and any(loss.uses_constants for loss in losses) else 0
         turn = self._plan.turn(self.training.step)
@@ -128,7 +128,7 @@ class Stack:
         return self._batches[index]
 
     def _inputs(self, piece: Tensor) -> Tensor:
-        """(M, b, …)."""
+        """Return the inputs: (M, b, …)."""
         if self._x.dtype != torch.uint8:
             return self._x[piece]
         images = self._x[piece.flatten()].to(self._device)
@@ -142,7 +142,7 @@ class Stack:
 
     @torch.no_grad()
     def _clip(self, largest: float) -> None:
-        """Every model's gradient to at most this norm."""
+        """Clip every model's gradient to at most this norm."""
         shared = self._models.flat.grad
         for i in range(len(self.trainings)):
             gradients = [p.grad for p in self._models.own(i) if p.grad is not None]
@@ -213,7 +213,7 @@ class Stack:
             state.update({p: self._optimizer.state[p] for p in self._models.own(i)})
 
     def _collect_states(self) -> None:
-        """The optimiser goes on where those of the trainings are."""
+        """Load the optimiser state of the trainings into the stack's optimiser."""
         flat = self._models.flat
         for i, training in enumerate(self.trainings):
             state = training.optimizer.state
@@ -233,7 +233,7 @@ class Stack:
 
 
 def _by_loss(trainings: Sequence[Training]) -> list[list[Training]]:
-    """Trainings whose losses differ in numbers alone come together; one that does not stack stays alone."""
+    """Group trainings whose losses differ in numbers alone; a loss that does not stack is its own group."""
     groups: dict[Hashable, list[Training]] = {}
     for training in trainings:
         groups.setdefault(kind(training.plan.loss), []).append(training)
@@ -253,7 +253,7 @@ def _is_one(group: Sequence[Training]) -> bool:
 
 
 def _data(trainings: Sequence[Training]) -> tuple[Tensor, Tensor, Tensor]:
-    """Samples and labels, and where those of each training begin: (M, 1)."""
+    """Return samples and labels, and where those of each training begin: (M, 1)."""
     first, count = trainings[0], len(trainings)
     if all(torch.equal(t.x, first.x) and torch.equal(t.y, first.y) for t in trainings[1:]):
         return first.x, first.y.to(first.x.device), torch.zeros(count, 1, dtype=torch.int64)
@@ -262,6 +262,6 @@ def _data(trainings: Sequence[Training]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _part(value: Any, index: int, place: slice, parameter: nn.Parameter) -> Any:
-    """Copy the part of an optimiser's state that belongs to one parameter, or a file would hold all of it."""
+    """Copy one parameter's part of an optimiser's state, because a file would hold all of it otherwise."""
     whole = isinstance(value, Tensor) and value.ndim > 0
     return value[index, place].reshape(parameter.shape).clone() if whole else copy.deepcopy(value)
