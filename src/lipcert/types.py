@@ -37,7 +37,7 @@ class PairLip(NamedTuple):
     head: Tensor  # (N, D) rows w_i
 
     def rows(self, index: Tensor) -> Tensor:
-        """K[index_b, j] of shape (B, N)."""
+        """Return K[index_b, j] of shape (B, N)."""
         # From N x N when the batch repeats classes; either way no B x D x N tensor is made.
         if self.head.shape[0] <= index.shape[0]:
             table = pairwise_distance(self.head, self.head)  # (N, N)
@@ -51,12 +51,12 @@ class PairLip(NamedTuple):
         return self.features.reshape(-1, 1) * distance
 
     def singles(self) -> Tensor:
-        """K_i = features * ||w_i||, the bound of a single logit: (1 or B, N)."""
+        """Return K_i = features * ||w_i||, the bound of a single logit: (1 or B, N)."""
         length: Tensor = torch.linalg.vector_norm(self.head, dim=1)  # (N,)
         return self.features.reshape(-1, 1) * length
 
     def max(self) -> Tensor:
-        """K_f, the largest K_ij: a scalar."""
+        """Return K_f, the largest K_ij: a scalar."""
         starts = range(0, self.head.shape[0], _CHUNK)
         largest = [pairwise_distance(self.head[i : i + _CHUNK], self.head).amax() for i in starts]
         return self.features.amax() * reduce(torch.maximum, largest)

@@ -1,4 +1,4 @@
-"""How Auto-PGD, the gradient attacks of AutoAttack, runs: its authors' code, packaged as pyautoattack.
+"""Run Auto-PGD, the gradient attacks of AutoAttack: its authors' code, packaged as pyautoattack.
 
 Croce, Hein. Reliable Evaluation of Adversarial Robustness with an Ensemble of Diverse Parameter-free Attacks.
 ICML 2020.

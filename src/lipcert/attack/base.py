@@ -1,4 +1,4 @@
-"""What every attack is: a search for points near certified samples, found by its name."""
+"""The contract of attacks: each is a search for points near certified samples, found by its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lipcert.registry import Registry
 
 
 class Budget(NamedTuple):
-    """How much to attack."""
+    """The size of an attack."""
 
     samples: int
     steps: int

@@ -1,4 +1,4 @@
-"""How attacks of foolbox run: written by others, so that a mistake of ours is not made twice."""
+"""Run attacks of foolbox: they are written by others, so that a mistake of ours is not made twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lipcert must know of a module type to bound it: the `Rule`, and the table of all rules."""
+"""The contract of rules: a `Rule` says what is needed to bound a module type, and a table holds all rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Proof:
 
 
 class Rule(Rounding[M], Joining, PowerIteration[M], Shaping[M], ABC):
-    """How one module type stretches distances. Shapes are without the batch dimension.
+    """A rule says how far one module type stretches distances. Shapes are without the batch dimension.
 
     Every rule must say the two constants below. What it may say besides, and what holds if it does not, is in
     `lipcert.bounds.rule_options`: a rule for rounded certificates also has `roundoff` and `roundoff_gain`.
@@ -38,11 +38,11 @@ class Rule(Rounding[M], Joining, PowerIteration[M], Shaping[M], ABC):
 
     @abstractmethod
     def upper(self, module: M, shape: Shape, effort: str) -> Proof:
-        """The Lipschitz constant, proved."""
+        """Prove the Lipschitz constant."""
 
     @abstractmethod
     def estimate(self, module: M, vector: Tensor | None) -> Tensor | float:
-        """The Lipschitz constant for training, perhaps a little low; carries the gradient to the weights."""
+        """Estimate the constant for training, perhaps a little low, with its gradient to the weights."""
 
 
 @dataclass(frozen=True)

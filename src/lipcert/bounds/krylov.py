@@ -30,11 +30,11 @@ class LinearPart(PowerIteration[M], ABC):
 
     @abstractmethod
     def apply(self, module: M, v: Tensor) -> Tensor:
-        """W v on a batch, without the bias."""
+        """Return W v on a batch, without the bias."""
 
     @abstractmethod
     def adjoint(self, module: M, u: Tensor, shape: torch.Size) -> Tensor:
-        """Wᵀ u on a batch; `shape` is that of one input."""
+        """Return Wᵀ u on a batch; `shape` is that of one input."""
 
     def estimate(self, module: M, vector: Tensor | None) -> Tensor:
         """Return ‖W v‖ for the unit vector v."""

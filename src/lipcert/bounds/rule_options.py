@@ -1,4 +1,4 @@
-"""What a rule may say beyond its two constants, and what holds if it says nothing."""
+"""The options of a rule: each says more than the two constants, and what holds without it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class Rounding(Generic[M]):
-    """How far floating point takes a layer from its formula; without it certificates can only ignore that."""
+    """A bound on how far rounding takes a layer from its formula; without it certificates ignore that."""
 
     def roundoff(self, module: M, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """Bound ‖computed − exact output‖₂ per sample in float64, both at the computed inputs: (B,)."""
         raise NotImplementedError(f"{type(self).__name__} does not say how far float64 rounds")
 
     def roundoff_gain(self, module: M) -> float:
-        """A Lipschitz constant of `roundoff`/u in the inputs; float32 needs it, float64 is faster with it."""
+        """Return a Lipschitz constant of `roundoff`/u; float32 needs it, float64 is faster with it."""
         raise NotImplementedError(f"{type(self).__name__} does not say how its float32 roundings grow")
 
     def products(self, module: M) -> int:
-        """How many products are summed in one output, from above."""
+        """Return how many products are summed in one output, from above."""
         return 8
 
     def float32_underflow(self, module: M) -> float:
@@ -34,7 +34,7 @@ class Rounding(Generic[M]):
 
 
 class Joining:
-    """How a layer with several inputs combines what is known of each. One input passes as it is."""
+    """The way a layer with several inputs combines what is known of each. One input passes as it is."""
 
     def join_upper(self, constants: Sequence[float]) -> float:
         """Proved constant of all inputs together."""
@@ -58,7 +58,7 @@ class PowerIteration(Generic[M]):
     has_vector = False
 
     def iterate(self, module: M, vector: Tensor, times: int) -> Tensor:
-        """A better `vector`, by as many products with WᵀW; only for rules with `has_vector`."""
+        """Return a better `vector`, by as many products with WᵀW; only for rules with `has_vector`."""
         raise NotImplementedError(f"{type(self).__name__} keeps no vector")
 
 

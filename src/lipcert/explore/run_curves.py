@@ -24,7 +24,7 @@ def charts_of(run: Finished) -> list[Chart]:
 
 
 def _certified_chart(run: Finished) -> Chart:
-    """From the certificate alone: at the radii that it names."""
+    """Draw from the certificate alone, at the radii that it names."""
     splits = run.certificate.splits
     looks = run_looks([method_of(run.recipe)] * len(splits))
     lines = [

@@ -72,7 +72,7 @@ class HKR(Loss):
         check_number("margin", self.margin, above=0)
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
-        """(B,)."""
+        """Return one value per sample: (B,)."""
         most = torch.finfo(logits.dtype).max ** 0.75  # or sums over classes and samples overflow
         logits = logits.clamp(-most, most)
         hinge = hinge_against_rest(logits, labels, self.margin)

@@ -168,7 +168,7 @@ _EPSILONS, _SLACKS = _MATRIX.epsilon, _MATRIX.slack
 
 
 def _cells(epsilons: Sequence[float], slacks: Sequence[float]) -> tuple[Variant, ...]:
-    """ε and slack of 8C2F on Tiny-ImageNet."""
+    """Vary ε and slack of 8C2F on Tiny-ImageNet."""
     return tuple(
         Variant("tiny-8c2f-cll", (f"loss.eps={eps}", f"loss.slack={slack!r}"), eps, f"p = {slack:g}")
         for slack in slacks

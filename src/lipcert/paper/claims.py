@@ -17,7 +17,7 @@ Check = Callable[[Sequence[Outcome]], Verdict]
 
 
 def trades(falling: Measure, rising: Measure, series: str = "") -> Check:
-    """From the least x to the greatest, one column falls and another rises."""
+    """Check that from the least x to the greatest one column falls and another rises."""
 
     def check(rows: Sequence[Outcome]) -> Verdict:
         down, up = (places(rows, series, measure) for measure in (falling, rising))
@@ -34,7 +34,7 @@ def trades(falling: Measure, rising: Measure, series: str = "") -> Check:
 
 
 def ahead(measure: Measure, first: str, second: str) -> Check:
-    """At every x one series is above another; shown in percentage points, or as it is."""
+    """Check that at every x one series is above another; shown in percentage points, or as it is."""
 
     def check(rows: Sequence[Outcome]) -> Verdict:
         mine, theirs = (places(rows, series, measure) for series in (first, second))
@@ -54,7 +54,7 @@ def ahead(measure: Measure, first: str, second: str) -> Check:
 
 
 def insensitive(measure: Measure, low: float, high: float, points: float) -> Check:
-    """Within a range of x the means stay within so many percentage points."""
+    """Check that within a range of x the means stay within so many percentage points."""
 
     def check(rows: Sequence[Outcome]) -> Verdict:
         inside = [p for p in places(rows, "", measure) if low <= p.x <= high]
@@ -66,7 +66,7 @@ def insensitive(measure: Measure, low: float, high: float, points: float) -> Che
 
 
 def falls_outside(measure: Measure, low: float, high: float) -> Check:
-    """At either end a column is lower than anywhere within a range of x."""
+    """Check that at either end a column is lower than anywhere within a range of x."""
 
     def check(rows: Sequence[Outcome]) -> Verdict:
         points = places(rows, "", measure)
@@ -79,7 +79,7 @@ def falls_outside(measure: Measure, low: float, high: float) -> Check:
 
 
 def constant(measure: Measure, factor: float) -> Check:
-    """The largest mean of a column is at most so many times the smallest."""
+    """Check that the largest mean of a column is at most so many times the smallest."""
 
     def check(rows: Sequence[Outcome]) -> Verdict:
         means = [p.range.mean for p in places(rows, "", measure)]
@@ -91,7 +91,7 @@ def constant(measure: Measure, factor: float) -> Check:
 
 
 def scale_sets_khf(rows: Sequence[Outcome]) -> Verdict:
-    """K_hf = 1/σ = log((1−p)/p)/ε for every CLL row, whatever K_f is.
+    """Check that K_hf = 1/σ = log((1−p)/p)/ε for every CLL row, whatever K_f is.
 
     The certificate says so by definition, for a loss that divides by the proved K_f. Training divided by an
     estimate K, so the check is whether K_f/(σK), the constant of the trained loss, is 1/σ to 5 %.
@@ -104,7 +104,7 @@ def scale_sets_khf(rows: Sequence[Outcome]) -> Verdict:
 
 
 def _moved(low: Place, high: Place) -> bool | None:
-    """Whether the seeds of one point all lie below those of another; None if they mingle."""
+    """Tell whether the seeds of one point all lie below those of another; None if they mingle."""
     if low.range.most < high.range.least:
         return True
     return False if high.range.most < low.range.least else None

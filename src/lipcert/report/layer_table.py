@@ -106,7 +106,7 @@ def head_row(program: Program, head: nn.Linear | None) -> LayerRow:
 
 
 def spread_lower(rows: Tensor) -> float:
-    """The largest ‖w_i − w_j‖, from below."""
+    """Return the largest ‖w_i − w_j‖, from below."""
     d = rows.shape[1]
     return not_less(_spread(rows) * (1 - (d + 16) * U) - d * TINY_ROOT)
 

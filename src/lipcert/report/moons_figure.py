@@ -70,7 +70,7 @@ class Picture:
 
     @property
     def width(self) -> float:
-        """εK₀₁: the margin in units of f₁ − f₀."""
+        """Return εK₀₁, the margin in units of f₁ − f₀."""
         return self.numbers.eps * float(self.prover.proved.pairs[0, 1])
 
 

@@ -40,7 +40,7 @@ MARKS = ("o", "s", "^", "D", "v")
 
 @dataclass(frozen=True)
 class Look:
-    """How a line is drawn."""
+    """The colour and style of a line."""
 
     colour: str
     dash: str

@@ -1,4 +1,4 @@
-"""What the page says of one run: its certificate, its layers, its images, how to make it again."""
+"""One run on the page: its certificate, its layers, its images, how to make it again."""
 
 from __future__ import annotations
 

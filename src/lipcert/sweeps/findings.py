@@ -1,4 +1,4 @@
-"""What a sweep found: a row per training, or why there is none yet."""
+"""The findings of a sweep: a row per training, or why there is none yet."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class _Clock:
 
 
 def _asked_to_stop(it: Training, interrupt: Interrupt) -> bool:
-    """All processes stop after the same step."""
+    """Tell whether to stop; all processes stop after the same step."""
     if it.shard.count == 1:
         return interrupt.requested
     if it.step % _ASK_EVERY and it.step % it.plan.steps_per_epoch:

@@ -85,7 +85,7 @@ class Single:
         return self._batches[index]
 
     def inputs(self, piece: Tensor) -> Tensor:
-        """The samples of a piece of the batch as the model takes them, augmented."""
+        """Return the samples of a piece of the batch as the model takes them, augmented."""
         it, device = self._it, self._fabric.device
         if it.x.dtype != torch.uint8:
             return it.x[piece.to(device)]

@@ -22,7 +22,7 @@ from lipcert.types import Shape
 
 
 def inspection_of(source: str, input_shape: str | None, effort: Effort) -> Table[InspectedLayer]:
-    """From what the command line says."""
+    """Make it from what the command line says."""
     if is_python(source):
         if input_shape is None:
             raise InputError("--input-shape: a model of your own needs one, such as 3,32,32")

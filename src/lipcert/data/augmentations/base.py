@@ -1,4 +1,4 @@
-"""What every augmentation is: a function of images and of random numbers drawn for each of them.
+"""The contract of augmentations: each is a function of images and of random numbers drawn for each of them.
 
 What happens to a sample is a function of the seed, the epoch and its index, so any number of processes sees
 the same images.

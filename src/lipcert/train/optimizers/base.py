@@ -1,4 +1,4 @@
-"""What every optimiser shares: the registry, the checks, and how a model gets its optimiser."""
+"""The parts that optimisers share: the registry, the checks, and how a model gets its optimiser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every schedule shares: the contract, the registry, the checks."""
+"""The parts that schedules share: the contract, the registry, the checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Schedule(ABC):
 
     @abstractmethod
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
 
 
 SCHEDULES: Registry[Schedule] = Registry("schedule", package="lipcert.train.schedules")

@@ -20,5 +20,5 @@ class Cosine(Schedule):
     end: float = 0.0
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return half_cosine(start, self.end, t)

@@ -10,7 +10,7 @@ from lipcert.train.schedules.base import SCHEDULES, Schedule, check_fraction
 @SCHEDULES.register("linear", example={"end": 0.1})
 @dataclass(frozen=True)
 class Linear(Schedule):
-    """From the start to `end`, reached at fraction `until` and kept.
+    """Goes linearly from the start to `end`, reached at fraction `until` and kept.
 
     Example:
         >>> Linear(end=20.0, until=0.5)(start=0.0, t=0.25)
@@ -24,5 +24,5 @@ class Linear(Schedule):
         check_fraction("until", self.until)
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return start + (self.end - start) * min(t / self.until, 1.0)

@@ -21,7 +21,7 @@ class Logarithmic(Schedule):
     first: float = 0.01
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         if t >= 1:
             return start  # exactly: who certifies at the ε of training asks whether it is the same number
         low = math.exp(self.first * start)

@@ -26,5 +26,5 @@ class MultiStep(Schedule):
             check_fraction("at", fraction)
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return start * self.factor ** sum(t >= fraction for fraction in self.at)

@@ -25,7 +25,7 @@ class OneCycle(Schedule):
         check_fraction("peak", self.peak)
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         if t <= self.peak:
             return half_cosine(start / self.divide, start, t / self.peak)
         return half_cosine(start, start / self.final, (t - self.peak) / (1 - self.peak))

@@ -22,5 +22,5 @@ class Polynomial(Schedule):
     gamma: float = 1.0
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return self.end + (start - self.end) * math.pow(1 - t, self.gamma)

@@ -24,5 +24,5 @@ class Ramp(Schedule):
         check_fraction("until", self.until)
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return start * (self.first + (1 - self.first) * min(t / self.until, 1.0))

@@ -26,5 +26,5 @@ class Trapezoid(Schedule):
             raise InputError(f"rise, fall: expected 0 < rise <= fall < 1, got {self.rise}, {self.fall}")
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         return start * min(t / self.rise, 1.0, (1 - t) / (1 - self.fall))

@@ -27,7 +27,7 @@ class Triangular(Schedule):
             raise InputError(f"peak, knee: expected 0 < peak < knee < 1, got {self.peak}, {self.knee}")
 
     def __call__(self, start: float, t: float) -> float:
-        """The value at fraction t."""
+        """Return the value at fraction t."""
         if t <= self.peak:
             return start * t / self.peak
         if t <= self.knee:

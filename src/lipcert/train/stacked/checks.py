@@ -1,4 +1,4 @@
-"""Which trainings can be one stack, and which single one is quicker as a stack of one."""
+"""Checks of stacks: which trainings can be one, and which single one is quicker as a stack of one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check_stack(plans: Sequence[Plan]) -> None:
 
 
 def is_stackable(training: Training) -> bool:
-    """Whether a stack of one trains it as well and faster: an MLP, in one process."""
+    """Tell whether a stack of one trains it as well and faster: an MLP, in one process."""
     plan, fabric = training.plan, training.fabric
     alone = fabric.world_size == 1 and fabric.strategy.precision.precision == "32-true"
     plain = not plan.compile and plan.local is None and not plan.channels_last
@@ -66,7 +66,7 @@ def _optimizer_of(plan: Plan) -> torch.optim.Optimizer:
 
 
 def _is_elementwise(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether it does the same to every number, in whatever tensors they come."""
+    """Tell whether it does the same to every number, in whatever tensors they come."""
     known = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
     return type(optimizer) in known and len(optimizer.param_groups) == 1
 

@@ -57,7 +57,7 @@ class Stack:
         self._draws: Tensor | None = None
 
     def advance(self) -> None:
-        """One optimiser step of every training."""
+        """Make one optimiser step of every training."""
         step, plan = self.training.step, self._plan
         (group,) = self._optimizer.param_groups
         group.update(plan.optimizer_numbers(self.training.start_numbers[0], self.training.fraction))
@@ -75,7 +75,7 @@ class Stack:
             training.step += 1
 
     def _losses_now(self) -> list[Loss]:
-        """The loss of every training with its present numbers; equal ones are one object."""
+        """Return the loss of every training with its present numbers; equal ones are one object."""
         made = {i: self.trainings[i].plan.loss_at(self.training.fraction) for i in set(self._same_loss)}
         return [made[i] for i in self._same_loss]
 
@@ -115,7 +115,7 @@ class Stack:
         return objective + penalty if first else objective
 
     def _batch(self) -> Tensor:
-        """The samples of this step, (M, B); orders and augmentation of an epoch are drawn once."""
+        """Return the samples of this step, (M, B); orders and augmentation of an epoch are drawn once."""
         epoch, index = divmod(self.training.step, self._plan.steps_per_epoch)
         if epoch != self._epoch_drawn:
             self._epoch_drawn = epoch
@@ -227,7 +227,7 @@ class Stack:
             self._optimizer.state.update({p: state[p] for p in self._models.own(i) if p in state})
 
     def close(self) -> None:
-        """The models own their weights again."""
+        """Give the models their weights back."""
         self.hand_out()
         self._models.release()
 
@@ -243,7 +243,7 @@ def _by_loss(trainings: Sequence[Training]) -> list[list[Training]]:
 
 
 def _is_one(group: Sequence[Training]) -> bool:
-    """Whether the losses of these trainings can be one call, tried on two samples of each."""
+    """Tell whether the losses of these trainings can be one call, tried on two samples of each."""
     if len(group) == 1:
         return True
     lips = [training.bounded.lip() for training in group]

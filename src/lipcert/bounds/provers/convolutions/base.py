@@ -1,4 +1,4 @@
-"""What every prover of the norm of a convolution says: what it can prove, at what effort, and the bound."""
+"""The contract of provers of a convolution's norm: what each can prove, at what effort, and the bound."""
 
 from __future__ import annotations
 
@@ -48,6 +48,6 @@ def with_padding(norm: float, g: Geometry) -> float:
 
 
 def wraps_once(g: Geometry) -> bool:
-    """Whether a convolution is circular and none of its outputs is made twice."""
+    """Tell whether a convolution is circular and none of its outputs is made twice."""
     axes = zip(g.padded, g.reach, g.stride, g.size, strict=True)
     return g.mode == "circular" and all((n - r) // s + 1 <= -(-m // s) for n, r, s, m in axes)

@@ -40,12 +40,12 @@ class GramProver(Prover):
 
 
 def _affordable(groups: int, side: int, limit: int) -> bool:
-    """Whether Gram matrices of this side, one per group, cost no more than one of side `limit`."""
+    """Tell whether Gram matrices of this side, one per group, cost no more than one of side `limit`."""
     return groups * side <= limit or groups * max(side, _LEAST_SIDE) ** 3 <= limit**3
 
 
 def _exact_side(geometry: Geometry, effort: str) -> int:
-    """The side of the Gram matrix up to which the exact prover is used."""
+    """Return the side of the Gram matrix up to which the exact prover is used."""
     if effort == "exact" or geometry.kernel_share > _VERY_LARGE:
         return EXACT_SIDE
     if geometry.kernel_share > LARGE:
