@@ -350,6 +350,14 @@ def test_the_verdicts_on_the_paper_are_those_of_the_results() -> None:
         assert (max(k_hf["gloro"]) < min(k_hf["cll"])) == on_every_seed
 
 
+def test_every_file_that_the_page_on_architecture_names_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    named = {name for name in re.findall(r"`([a-z_0-9/.]+)`", text) if "/" in name or name.endswith(".py")}
+    assert len(named) > 30
+    package = ROOT / "src" / "lipcert"
+    assert [n for n in sorted(named) if not ((ROOT / n).exists() or any(package.rglob(n.rstrip("/"))))] == []
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
 def test_links_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):

@@ -60,6 +60,7 @@ def certified_accuracy(
     """Return the certified robust accuracy (CRA) at every radius. Radius 0 gives the clean accuracy.
 
     Example:
+        >>> import torch
         >>> c = Certificate(torch.tensor([0, 1]), torch.tensor([0.5, 0.1]), torch.tensor([1, 0]), "float64")
         >>> [a.value for a in certified_accuracy(c, torch.tensor([0, 1]), radii=[0, 0.2])]
         [1.0, 0.5]
