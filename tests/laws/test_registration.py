@@ -263,7 +263,7 @@ outcomes = Outcomes()
 quiet = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "extra or wrong or Softsign"]
 completed = {kind: list(read()) for kind, read in completion.NAMES.items()}
 with contextlib.redirect_stdout(sys.stderr):
-    listed = {kind: list(listing(kind)[0].columns[0].cells) for kind in completed if kind != "trained"}
+    listed = {kind: [cells[0] for cells in listing(kind)[0].cells] for kind in completed if kind != "trained"}
     pytest.main([*quiet, *sys.argv[1:]], plugins=[outcomes])
 print(json.dumps({"completed": completed, "listed": listed, "outcomes": outcomes}))
 """

@@ -71,7 +71,7 @@ def advance_to(last: int, steps: Steps, interrupt: Interrupt) -> None:
         if _asked_to_stop(it, interrupt):
             steps.save(clock.lap())
             raise InterruptedRunError(
-                f"{it.run.path}: interrupted after step {it.step}; the state is saved, --resume continues"
+                f"{it.run.path}: interrupted after step {it.step}; the state is saved, continue with --resume"
             )
 
 

@@ -46,7 +46,7 @@ def check_stack(plans: Sequence[Plan]) -> None:
                     f"--stack: train.{name} must be the same for all, got {_two(name, first, plan)}"
                 )
         if len(plan.train) != len(first.train) or plan.train.input_shape != first.train.input_shape:
-            raise InputError("--stack: the data of all must have as many samples of the same shape")
+            raise InputError("--stack: the data of all must have equally many samples of the same shape")
     if any(plan.compile or plan.local is not None for plan in plans):
         raise InputError("--stack: train.compile and train.local are for single trainings")
     if len(plans) > 1 and any(isinstance(module, _DropoutNd) for module in first.model.modules()):
