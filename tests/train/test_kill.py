@@ -18,8 +18,6 @@ RECIPE = [
     "--set",
     "train.checkpoint_every=1",
     "--set",
-    "data.train=500",
-    "--set",
     "data.val=200",
 ]
 
