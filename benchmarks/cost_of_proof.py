@@ -15,7 +15,7 @@ from torch import Tensor
 from lipcert import Bounded, certifier
 from lipcert.certificates.certificate import certified_accuracy
 from lipcert.certificates.verification import certify_data
-from lipcert.commands.work.certify import Subject
+from lipcert.commands.work.certify_model import Subject
 from results import write_table
 
 

@@ -17,7 +17,7 @@ from lipcert.bounds.proof import prove
 from lipcert.bounds.tracing.program import trace
 from lipcert.certificates.loading import load
 from lipcert.models import create
-from lipcert.models.files import model_file, read_card
+from lipcert.models.model_files import model_file, read_card
 from lipcert.types import Shape
 from results import write_table
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from lipcert.commands.work.attack import attack_model
+from lipcert.commands.work.attack_model import attack_model
 from results import write_table
 
 TITLES = ["run", "rounding", "samples", "points tried", "radius", "clean", "certified", "attacked", "broken"]

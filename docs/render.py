@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lipcert.commands.support.kinds import KINDS
+from lipcert.commands.support.registries import KINDS
 from lipcert.paper.accuracy_tables import seed_table
 from lipcert.paper.curve_table import curve_table
 from lipcert.paper.loss_layer_grid import CLEAN, CRA, grid_table
@@ -19,8 +19,8 @@ from lipcert.paper.outcome import Outcome
 from lipcert.paper.results import Results, claim_table
 from lipcert.report.recorded import RecordedTable
 from lipcert.report.run_table import run_table
-from lipcert.tables.files import markdown
 from lipcert.tables.table import text_table
+from lipcert.tables.table_files import markdown
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(

@@ -14,7 +14,7 @@ import torch
 
 from lipcert.certificates.loading import load
 from lipcert.commands.support import completion
-from lipcert.commands.work import doctor
+from lipcert.commands.work import diagnosis
 from lipcert.data.fetch import ARCHIVES
 from lipcert.models.trained import trained_models
 from lipcert.paper import REPRODUCTIONS
@@ -272,14 +272,14 @@ def test_alone_it_shows_where_to_start(cli) -> None:
 def test_the_doctor(cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "cifar-10-batches-bin").mkdir()
     monkeypatch.setenv("LIPCERT_DATA", str(tmp_path))
-    known = doctor.metadata.version
+    known = diagnosis.metadata.version
 
     def version(name: str) -> str:
         if name == "foolbox":
-            raise doctor.metadata.PackageNotFoundError(name)
+            raise diagnosis.metadata.PackageNotFoundError(name)
         return "0.1" if name == "typer" else known(name)
 
-    monkeypatch.setattr(doctor.metadata, "version", version)
+    monkeypatch.setattr(diagnosis.metadata, "version", version)
     status, out, err = cli("doctor")
     assert status == 0, err
     assert str(tmp_path / "cifar-10-batches-bin") in out
@@ -331,7 +331,7 @@ def test_ctrl_c_ends_a_certification_with_status_130_and_writes_nothing(tmp_path
     program = (
         "import sys, signal, os\n"
         "def certify(*a, **k): os.kill(os.getpid(), signal.SIGINT); import time; time.sleep(5)\n"
-        "import lipcert.commands.work.certify as certifying; certifying.certify_data = certify\n"
+        "import lipcert.commands.work.certify_model as certifying; certifying.certify_data = certify\n"
         "sys.argv = ['lipcert', 'certify', 'moons-cll']\n"
         "from lipcert.cli import main; main()"
     )

@@ -29,7 +29,7 @@ PARSED = {
     "lipcert data fetch": "downloads",
     "lipcert train cifar10-": "needs CIFAR-10, and half an hour or several GPUs",
     "lipcert sweep": "dozens of trainings, on a cluster; tests/sweeps runs smaller ones",
-    "lipcert reproduce": "many minutes; tests/commands/test_reproduce.py runs smaller ones",
+    "lipcert reproduce": "many minutes; tests/commands/test_reproduction.py runs smaller ones",
     "lipcert explore": "serves a page until it is stopped; tests/explore opens it",
     "lipcert report runs/cifar10-": "of trainings that are not run; tests/report runs it",
 }
@@ -137,7 +137,7 @@ def parse_lipcert(words: list[str]) -> None:
     import typer
 
     from lipcert.cli import app
-    from lipcert.commands.work.reproduce import parse_seeds
+    from lipcert.commands.work.reproduction import parse_seeds
     from lipcert.paper import REPRODUCTIONS
     from lipcert.recipes import read_recipe, read_stack
     from lipcert.sweeps import lay_out

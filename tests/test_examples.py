@@ -36,7 +36,7 @@ SAID = {
 def test_an_example_runs(script: Path, tmp_path: Path) -> None:
     arguments = []
     if script.stem == "onnx_only":
-        from lipcert.commands.work.export import export_model
+        from lipcert.commands.work.export_model import export_model
 
         export_model("moons-cll", tmp_path / "moons.onnx", False, "auto")
         arguments = ["moons.onnx"]

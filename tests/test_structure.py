@@ -94,6 +94,22 @@ def test_no_submodule_shares_its_name_with_a_public_function() -> None:
         assert not submodules & functions, package
 
 
+# Module names that occur more than once, and why no reader confuses them. Commands are named as typed.
+NAMESAKES = {
+    "base": "the contract of its package",
+    "aol": "the layer and the loss of one paper",
+    "soc": "the layer and the loss of one paper",
+    "sandwich": "the layer and the network of one paper",
+    "linear": "a layer, a rule and a schedule, each named by its registry",
+    "rounding": "an attack, named by its registry, and the arithmetic of provers",
+}
+
+
+def test_a_module_name_occurs_once() -> None:
+    names = [p.stem for p in ROOT.rglob("*.py") if p.parent != ROOT / "commands" and p.stem != "__init__"]
+    assert {name for name in names if names.count(name) > 1} == set(NAMESAKES)
+
+
 def test_every_public_name_can_be_had() -> None:
     for name in lipcert.__all__:
         assert getattr(lipcert, name) is not None

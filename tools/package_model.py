@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 
 from lipcert.certificates.loading import load
 from lipcert.certificates.statement import write_certificate
-from lipcert.commands.work.certify import certify_model
+from lipcert.commands.work.certify_model import certify_model
 from lipcert.models import save
-from lipcert.models.files import model_file, read_card, round_to_16_bits
+from lipcert.models.model_files import model_file, read_card, round_to_16_bits
 from lipcert.recipes.reading import read_recipe
-from lipcert.recipes.tightness import measure_run
+from lipcert.recipes.tightness_search import measure_run
 from lipcert.report.model_card import model_card
 from lipcert.runs import Run
 

@@ -15,7 +15,7 @@ from lipcert.bounds.proof import prove
 from lipcert.bounds.provers.factorisation import gram_uppers
 from lipcert.bounds.tracing.program import trace
 from lipcert.certificates.local import local_bound
-from lipcert.commands.work.certify import verify_file
+from lipcert.commands.work.certify_model import verify_file
 from lipcert.losses import CLL
 from lipcert.nn import MinMax, Residual
 from lipcert.recipes import execute, read_recipe

@@ -22,8 +22,8 @@ from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load
 from lipcert.certificates.statement import claimed, read_certificate
 from lipcert.certificates.verification import Check
-from lipcert.commands.work.certify import certify_model, verify_file
-from lipcert.models.files import read_card, save
+from lipcert.commands.work.certify_model import certify_model, verify_file
+from lipcert.models.model_files import read_card, save
 from lipcert.recipes import execute, read_recipe
 
 Tree = dict[str, Any]

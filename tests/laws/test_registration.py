@@ -15,7 +15,7 @@ import pytest
 import lipcert
 from lipcert.bounds.contract import REFUSALS, RULES
 from lipcert.commands.support import completion
-from lipcert.commands.support.kinds import KINDS
+from lipcert.commands.support.registries import KINDS
 
 LAWS = Path(__file__).parent
 

@@ -15,10 +15,10 @@ from lipcert.bounds import Bounded
 from lipcert.certificates.certifier import Certifier
 from lipcert.certificates.loading import load
 from lipcert.certificates.statement import claimed, read_certificate
-from lipcert.commands.work.certify import verify_file
+from lipcert.commands.work.certify_model import verify_file
 from lipcert.errors import InputError
 from lipcert.models import ModelCard, create, save, trained
-from lipcert.models.files import model_file, read_card, round_to_16_bits
+from lipcert.models.model_files import model_file, read_card, round_to_16_bits
 from lipcert.models.trained import model_place, trained_models
 from lipcert.report.model_card import model_card
 

@@ -17,9 +17,9 @@ from lipcert.report.comparison import _paper, compare, splits_shown
 from lipcert.report.method_names import is_published_size
 from lipcert.report.run_figures import write_evaluation
 from lipcert.runs import Run
-from lipcert.tables.files import write_table
 from lipcert.tables.kinds import PERCENT
 from lipcert.tables.table import text_table
+from lipcert.tables.table_files import write_table
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.sweeps.here import CrewHere
 
 
 def test_a_grid_ends_in_one_table_and_the_best(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lipcert.commands.work.sweep.LocalCrew", CrewHere)
+    monkeypatch.setattr("lipcert.commands.work.sweep_run.LocalCrew", CrewHere)
     out = tmp_path / "sweep"
     grid = ["--over", "loss.eps=0.1,0.15", "--over", "seed=1..2", "--over", "optimizer.lr=1e-3,1e30"]
     command = ["sweep", "moons-cll", "--budget", "smoke", *grid, "--output", str(out), "--jobs", "2"]
@@ -89,7 +89,7 @@ def test_trials_that_have_not_begun_are_part_of_a_sweep(tmp_path: Path) -> None:
 def test_a_directory_holds_one_sweep_that_may_grow(
     cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lipcert.commands.work.sweep.LocalCrew", CrewHere)
+    monkeypatch.setattr("lipcert.commands.work.sweep_run.LocalCrew", CrewHere)
 
     def laid_out(*axes: str, recipe: str = "moons-cll") -> Sweep:
         return lay_out(recipe, "smoke", [], axes, tmp_path / "out")
@@ -146,7 +146,7 @@ def test_values_that_a_schedule_makes_alike_are_found(
 
 
 def test_a_sweep_that_a_schedule_overrules_is_warned_of(cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lipcert.commands.work.sweep.run_trials", lambda *_: {})
+    monkeypatch.setattr("lipcert.commands.work.sweep_run.run_trials", lambda *_: {})
     status, _, error = cli("sweep", "moons-cll", "--over", SLACK, "--over", "seed=1..2")
     assert status == 0
     assert error.count("\n") == 1

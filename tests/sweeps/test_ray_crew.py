@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file
 
-from lipcert.commands.work.sweep import crew_of
+from lipcert.commands.work.sweep_run import crew_of
 from lipcert.errors import InputError
 from lipcert.sweeps import LocalCrew, complete, lay_out
 from tests.sweeps.test_running import wait_for

@@ -9,7 +9,7 @@ from torch import nn
 from lipcert.certificates.statement import find_certificate
 from lipcert.errors import InputError
 from lipcert.hashing import tensors_sha256
-from lipcert.models.files import model_file, read_model
+from lipcert.models.model_files import model_file, read_model
 from lipcert.models.trained import is_packaged
 
 

@@ -21,7 +21,7 @@ from lipcert.certificates.statement import find_certificate
 from lipcert.data.image_cache import SUFFIXES, Form, read_image
 from lipcert.errors import InputError
 from lipcert.models import ModelCard
-from lipcert.models.files import model_file, read_card
+from lipcert.models.model_files import model_file, read_card
 from lipcert.models.trained import model_place
 
 # The images that are decoded and certified at a time.

@@ -47,7 +47,7 @@ def attack(
     from lipcert.atomic import write_json
     from lipcert.attack import BudgetName
     from lipcert.certificates.certificate import Rounding
-    from lipcert.commands.work.attack import attack_model
+    from lipcert.commands.work.attack_model import attack_model
     from lipcert.data.base import Split
     from lipcert.report.attack_band import band_figure, band_table
 

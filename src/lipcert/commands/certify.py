@@ -41,7 +41,7 @@ def certify(
     from lipcert.bounds.proof import Effort
     from lipcert.certificates.certificate import Rounding
     from lipcert.certificates.statement import write_certificate
-    from lipcert.commands.work.certify import certify_model
+    from lipcert.commands.work.certify_model import certify_model
     from lipcert.data.base import Split
     from lipcert.report.certificate_tables import certificate_table
 

@@ -13,7 +13,7 @@ def doctor() -> None:
 
     Example: lipcert doctor
     """
-    from lipcert.commands.work.doctor import findings
+    from lipcert.commands.work.diagnosis import findings
 
     for table in findings():
         show(table)

@@ -26,7 +26,7 @@ def export(
     Example: lipcert export cifar10-4c3f-cll model.onnx
     """
     from lipcert.bounds.proof import Effort
-    from lipcert.commands.work.export import export_model
+    from lipcert.commands.work.export_model import export_model
 
     for line in export_model(model, output, float32, choice("--effort", effort, Effort)):
         print(line)

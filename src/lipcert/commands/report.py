@@ -23,7 +23,7 @@ def report(
 
     Example: lipcert report runs/cifar10-4c3f-cll runs/cifar10-4c3f-gloro -o report.html
     """
-    from lipcert.report.page import write_report
+    from lipcert.report.report_page import write_report
 
     written = write_report(runs, output)
     for table in written.tables:

@@ -36,7 +36,7 @@ def reproduce(
 
     Example: lipcert reproduce moons --seeds 1..3
     """
-    from lipcert.commands.work.reproduce import carry_out, parse_seeds
+    from lipcert.commands.work.reproduction import carry_out, parse_seeds
     from lipcert.sweeps import LocalCrew
 
     report = carry_out(

@@ -42,7 +42,7 @@ def sweep(
 
     Example: lipcert sweep cifar10-4c3f-cll --budget cpu --over loss.slack=0.05,0.15,0.25 --over seed=1..3
     """
-    from lipcert.commands.work.sweep import Backend, carry_out
+    from lipcert.commands.work.sweep_run import Backend, carry_out
 
     chosen = choice("--backend", backend, Backend)
     found = carry_out(recipe, over, budget, set_ or [], output, chosen, address, jobs, overwrite)

@@ -24,7 +24,7 @@ def tightness(
 
     Example: lipcert tightness runs/moons-cll --budget cpu
     """
-    from lipcert.recipes.tightness import measure_run
+    from lipcert.recipes.tightness_search import measure_run
     from lipcert.runs import Run
     from lipcert.runs.tightness import BudgetName
 

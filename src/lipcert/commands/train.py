@@ -87,7 +87,7 @@ def _tell(places: Mapping[Path, Recipe], splits: Splits) -> None:
 
 def _next_step(run: Run) -> str:
     """Suggest what to do with a trained model."""
-    from lipcert.models.files import read_card
+    from lipcert.models.model_files import read_card
 
     takes_images = len(read_card(run.model).input_shape) == 3
     return f"lipcert {f'predict {run.path} IMAGE...' if takes_images else f'inspect {run.path}'}"

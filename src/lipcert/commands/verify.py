@@ -34,7 +34,7 @@ def verify(
 
     Example: lipcert verify runs/moons-cll
     """
-    from lipcert.commands.work.certify import verify_file
+    from lipcert.commands.work.certify_model import verify_file
     from lipcert.report.certificate_tables import check_table
 
     checks = verify_file(certificate, model, data, bounds_only)

@@ -16,7 +16,7 @@ from lipcert.data.image_cache import Form
 from lipcert.errors import InputError, LipcertError
 from lipcert.explore.image_view import Judge
 from lipcert.models import ModelCard
-from lipcert.models.files import model_file, read_card
+from lipcert.models.model_files import model_file, read_card
 from lipcert.models.trained import model_place
 from lipcert.report.report_inputs import Finished
 from lipcert.runs import Run

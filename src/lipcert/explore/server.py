@@ -14,7 +14,7 @@ import gradio as gr
 
 from lipcert.errors import InputError
 from lipcert.explore.exhibit import Exhibit
-from lipcert.explore.page import build_page
+from lipcert.explore.explore_page import build_page
 from lipcert.report.palette import ATTACKED, GREEN, ORANGE, PROVED, RED, css_variables
 
 MAX_UPLOAD = 5 << 20  # bytes

@@ -1,6 +1,6 @@
 """Provide architectures, one family per file, and model files."""
 
 from lipcert.models.base import MODELS, create
-from lipcert.models.files import ModelCard, save
+from lipcert.models.model_files import ModelCard, save
 
 __all__ = ["MODELS", "ModelCard", "create", "save"]

@@ -14,9 +14,9 @@ from lipcert.report.comparison import PRINTED, compare
 from lipcert.report.published import published
 from lipcert.runs.measures import K_F, K_HF, SECONDS, TIGHTNESS, Measure, clean, cra, cra_at_eps, measures_of
 from lipcert.tables import Column, Table
-from lipcert.tables.files import write_table
 from lipcert.tables.grouping import grouped
 from lipcert.tables.kinds import COUNT, SETTING, TEXT, Deviation
+from lipcert.tables.table_files import write_table
 
 TINY = (
     "tiny-8c2f-gloro-trades",

@@ -14,9 +14,9 @@ from lipcert.paper.outcome import Outcome
 from lipcert.report.heatmap import heatmaps
 from lipcert.runs.measures import Measure, clean, cra
 from lipcert.tables import Column, Table
-from lipcert.tables.files import write_table
 from lipcert.tables.grouping import grouped
 from lipcert.tables.kinds import TEXT
+from lipcert.tables.table_files import write_table
 
 RECIPE = "cifar10-grid"
 CLEAN, CRA = clean("test"), cra("test", 36 / 255)

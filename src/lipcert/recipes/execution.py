@@ -23,7 +23,7 @@ from lipcert.errors import InputError, TrainingError
 from lipcert.models import ModelCard, save
 from lipcert.recipes.schema import Recipe, within
 from lipcert.recipes.splits import Splits
-from lipcert.recipes.tightness import measure
+from lipcert.recipes.tightness_search import measure
 from lipcert.runs import Run
 from lipcert.train import Hardware, Plan, fit, fit_stack
 from lipcert.train.hardware import is_first_process, shard_of, started

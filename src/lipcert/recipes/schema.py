@@ -22,7 +22,7 @@ from lipcert.data.base import DATASETS, Dataset, Split, load
 from lipcert.errors import InputError
 from lipcert.losses import LOSSES, Loss
 from lipcert.models import MODELS, ModelCard
-from lipcert.models.files import start_from
+from lipcert.models.model_files import start_from
 from lipcert.recipes.signatures import checked_arguments
 from lipcert.registry import Registry
 from lipcert.runs.tightness import BudgetName

@@ -16,7 +16,7 @@ from lipcert.bounds.provers.rounding import TINY_ROOT, U
 from lipcert.bounds.tracing.program import Program, Step, trace
 from lipcert.certificates.head import Head
 from lipcert.certificates.loading import load
-from lipcert.models.files import model_file, read_card
+from lipcert.models.model_files import model_file, read_card
 from lipcert.report.report_inputs import Finished
 from lipcert.tables import Column, Table
 from lipcert.tables.kinds import EXACT_CONSTANT, LOWER_BOUND, NOTHING, SETTING, TEXT, shape_text

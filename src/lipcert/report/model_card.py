@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lipcert.certificates.loading import load
 from lipcert.certificates.statement import Statement
-from lipcert.models.files import model_file, read_card
+from lipcert.models.model_files import model_file, read_card
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.runs import Run
 

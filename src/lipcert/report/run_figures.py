@@ -20,8 +20,8 @@ from lipcert.report.palette import GREY, PROVED
 from lipcert.runs import Run
 from lipcert.runs.samples import Samples
 from lipcert.tables import Column, Table
-from lipcert.tables.files import csv_text
 from lipcert.tables.kinds import EXACT_PERCENT, PROVED_RADIUS, SETTING, TEXT, printed_radius
+from lipcert.tables.table_files import csv_text
 
 # Images in a row of the picture.
 _SHOWN = 10

@@ -15,8 +15,8 @@ from lipcert.runs.rows import RunRow, row_of
 from lipcert.sweeps.combinations import Sweep
 from lipcert.sweeps.trial import Trial
 from lipcert.tables import Column, Table
-from lipcert.tables.files import csv_text
 from lipcert.tables.kinds import SETTING, TEXT
+from lipcert.tables.table_files import csv_text
 
 # A row per training, in the directory of the sweep.
 TABLE = "sweep.csv"

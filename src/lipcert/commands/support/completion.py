@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import typer
 
-from lipcert.commands.support.kinds import KINDS
+from lipcert.commands.support.registries import KINDS
 from lipcert.registry import names_in
 
 # Those with an official address; a test compares.

@@ -13,7 +13,7 @@ from lipcert.bounds.tracing.program import trace
 from lipcert.bounds.upper_bound import upper
 from lipcert.certificates.loading import load
 from lipcert.errors import InputError
-from lipcert.models.files import model_file, read_card
+from lipcert.models.model_files import model_file, read_card
 from lipcert.models.python_files import is_python, load_python
 from lipcert.report.layer_table import estimate_of
 from lipcert.tables import Column, Table

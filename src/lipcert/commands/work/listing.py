@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from lipcert.commands.support.completion import NAMES
-from lipcert.commands.support.kinds import KINDS
+from lipcert.commands.support.registries import KINDS
 from lipcert.errors import InputError
 from lipcert.registry import import_files
 from lipcert.tables import Table

@@ -6,7 +6,7 @@ from typing import Any
 
 from lipcert.attack import ATTACKS, Band, BudgetName, attack
 from lipcert.certificates.certificate import Rounding
-from lipcert.commands.work.certify import Subject
+from lipcert.commands.work.certify_model import Subject
 from lipcert.data.base import Split
 from lipcert.environment import environment
 from lipcert.hashing import tensors_sha256

@@ -24,9 +24,9 @@ from lipcert.report.report_inputs import Sources, Summed, find_sources
 from lipcert.report.run_details import MANY, RunDetails, details_of
 from lipcert.sweeps.summary import best_of, summary_table
 from lipcert.tables import Table
-from lipcert.tables.files import write_table
 from lipcert.tables.kinds import EXACT_CONSTANT
 from lipcert.tables.table import text_table
+from lipcert.tables.table_files import write_table
 
 
 @dataclass(frozen=True)

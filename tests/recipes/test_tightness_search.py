@@ -13,9 +13,8 @@ from lipcert import InputError
 from lipcert.bounds.witness import quotients, search
 from lipcert.certificates.loading import load
 from lipcert.errors import LipcertError
-from lipcert.recipes import execute, read_recipe
-from lipcert.recipes import tightness as tightness_module
-from lipcert.recipes.tightness import measure_run
+from lipcert.recipes import execute, read_recipe, tightness_search
+from lipcert.recipes.tightness_search import measure_run
 from lipcert.runs import Run
 
 
@@ -70,12 +69,12 @@ def test_the_saved_witness_is_a_witness(run: Run) -> None:
 
 
 def test_an_interrupted_search_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(tightness_module.BUDGETS, "smoke", tightness_module.Budget(40, 3, 1e-2))
-    monkeypatch.setattr(tightness_module, "_PAIRS_AT_ONCE", 8)
+    monkeypatch.setitem(tightness_search.BUDGETS, "smoke", tightness_search.Budget(40, 3, 1e-2))
+    monkeypatch.setattr(tightness_search, "_PAIRS_AT_ONCE", 8)
     run.tightness_file.unlink(missing_ok=True)
     whole = measure_run(run, "smoke")
     run.tightness_file.unlink()
-    real, calls = tightness_module.search, []
+    real, calls = tightness_search.search, []
 
     def interrupted(*args, **kwargs):
         calls.append(1)
@@ -83,7 +82,7 @@ def test_an_interrupted_search_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(tightness_module, "search", interrupted)
+    monkeypatch.setattr(tightness_search, "search", interrupted)
     with pytest.raises(KeyboardInterrupt):
         measure_run(run, "smoke")
     assert json.loads(run.tightness_file.read_text())["batches"] == 2
@@ -97,7 +96,7 @@ def test_a_witness_above_the_proof_is_an_error(run: Run, monkeypatch: pytest.Mon
     class TooLow:
         k_f = 1e-6
 
-    monkeypatch.setattr(tightness_module, "certifier", lambda *a: TooLow())
+    monkeypatch.setattr(tightness_search, "certifier", lambda *a: TooLow())
     with pytest.raises(LipcertError, match="above the proved"):
         measure_run(run, "smoke")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import matplotlib.image
 import pytest
 
-from lipcert.commands.work.reproduce import carry_out
+from lipcert.commands.work.reproduction import carry_out
 from lipcert.data.examples import write_cifar10, write_cifar100, write_tiny_imagenet
 from lipcert.errors import InputError, LipcertError
 from lipcert.paper import REPRODUCTIONS

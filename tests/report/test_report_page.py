@@ -17,8 +17,8 @@ from lipcert.errors import InputError
 from lipcert.recipes import execute, read_recipe
 from lipcert.report.charts import radius_chart
 from lipcert.report.layer_table import layer_table
-from lipcert.report.page import write_report
 from lipcert.report.report_inputs import Finished, find_sources, names_of
+from lipcert.report.report_page import write_report
 from lipcert.runs import Run
 from lipcert.sweeps import complete, lay_out
 from lipcert.sweeps.findings import SweepRow, write_rows

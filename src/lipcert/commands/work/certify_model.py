@@ -23,7 +23,7 @@ from lipcert.data import DATASETS, Dataset, load
 from lipcert.data.base import Split
 from lipcert.errors import InputError
 from lipcert.models import ModelCard
-from lipcert.models.files import model_file, read_card, read_model
+from lipcert.models.model_files import model_file, read_card, read_model
 from lipcert.models.trained import model_place
 from lipcert.recipes.reading import read_recipe
 from lipcert.recipes.schema import Component, Recipe

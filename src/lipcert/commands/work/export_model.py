@@ -13,7 +13,7 @@ from lipcert.certificates.statement import find_certificate
 from lipcert.errors import InputError
 from lipcert.export import export_onnx
 from lipcert.hashing import tensors_sha256
-from lipcert.models.files import model_file, read_card
+from lipcert.models.model_files import model_file, read_card
 from lipcert.models.trained import model_place
 
 
