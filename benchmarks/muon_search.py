@@ -270,7 +270,7 @@ def growing_crops(augmentation: Standard, samples: int, seed: int, epoch: int) -
 def coarse_first(steps: Single, piece: Tensor) -> Tensor:
     """Squares of four pixels take their mean in the first third of the training."""
     x = INPUTS(steps, piece)
-    if steps.trainings[0].fraction > 1 / 3:
+    if steps.training.fraction > 1 / 3:
         return x
     return nn.functional.interpolate(nn.functional.avg_pool2d(x, 2), scale_factor=2.0)
 

@@ -60,7 +60,7 @@ def measure(threads: int) -> list[list[str]]:
     def alone(name: str) -> None:
         steps, way = works[name]
         with patch.object(module, "orthogonalised", way):
-            steps.trainings[0].optimizer.step()
+            steps.training.optimizer.step()
 
     jobs = {f"{kind} {name}": partial(f, name) for name in works for kind, f in (("w", whole), ("a", alone))}
     timings = interleaved(jobs, rounds=ROUNDS)

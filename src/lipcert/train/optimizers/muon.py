@@ -155,31 +155,34 @@ def orthogonalised(matrices: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _gram(x: Tensor) -> Tensor:
-    """Return XXᵀ, of which only the upper triangle is valid: a CPU computes large ones in strips."""
+    """Return the upper triangle of XXᵀ, zeros below: a CPU computes large ones in strips."""
     rows, width = x.shape[0], x.shape[0] // _STRIPS
     if x.device.type != "cpu" or rows < _LARGE:
-        return x @ x.T
+        return (x @ x.T).triu()
     gram = x.new_zeros(rows, rows)
     for top in range(0, rows, width):
-        torch.mm(x[top : top + width], x[top:].T, out=gram[top : top + width, top:])
+        end = top + width
+        torch.mm(x[top:end], x[top:].T, out=gram[top:end, top:])
+        gram[top:end, top:end].triu_()
     return gram
 
 
 def _inverse_roots(gram: Tensor) -> Tensor:
     """Approximate the inverse square root of each Gram matrix, (M, m, m), from its upper triangle."""
-    # Divide by the trace first: squares of very large or small numbers do not fit float32.
+    # First by the trace: squares of what is very large or small have no place in float32.
     trace = gram.diagonal(dim1=1, dim2=2).sum(1)[:, None, None].clamp_min(_SMALLEST)
     normed = gram / trace
-    above = torch.linalg.matrix_norm(normed.triu(1), keepdim=True)
-    size = torch.hypot(above * 2**0.5, normed.diagonal(dim1=1, dim2=2).norm(dim=1)[:, None, None])
-    size.clamp_min_(_SMALLEST)
+    # Off the diagonal every number counts twice.
+    above, diagonal = torch.linalg.matrix_norm(normed), normed.diagonal(dim1=1, dim2=2).norm(dim=1)
+    size = (2 * above**2 - diagonal**2).sqrt().clamp_min(_SMALLEST)[:, None, None]
     normed /= size
-    root, before = torch.zeros_like(gram), 0.0
+    root, before = None, 0.0
     for shift, weight in _POLES:
         normed.diagonal(dim1=1, dim2=2).add_(shift - before)
-        # The result is not checked, because a GPU would wait: numbers that are not finite show in the loss.
+        # The outcome is not looked at, for which a GPU would wait: what is not finite shows in the loss.
         factor = torch.linalg.cholesky_ex(normed, upper=True).L
-        root.add_(torch.cholesky_inverse(factor, upper=True), alpha=weight)
-        before = shift
+        part = torch.cholesky_inverse(factor, upper=True).mul_(weight)
+        root, before = part if root is None else root.add_(part), shift
+    assert root is not None
     root.diagonal(dim1=1, dim2=2).add_(1.0)
     return root.mul_(_SCALE * (trace * size).rsqrt())
