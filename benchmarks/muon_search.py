@@ -44,7 +44,7 @@ from lipcert.types import PairLip
 from results import write_table
 
 MUON = (
-    "optimizer={name: muon, lr: 0.02, adam_lr: 4e-3}",
+    "optimizer={name: muon, lr: 0.02, momentum: 0.95, adam_lr: 4e-3}",
     "schedule.optimizer.lr={name: trapezoid}",
     "loss.lam=1e-3",
     "model.width=0.5",
