@@ -12,7 +12,7 @@ from lightning_fabric import Fabric
 from torch import nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from lipcert import Bounded
+from lipcert import Bounded, InputError, upper
 from lipcert.bounds.rules.convolution import ConvRule
 from lipcert.errors import LipcertWarning
 from lipcert.losses import CLL
@@ -189,3 +189,48 @@ def test_two_models_train_in_one_vmapped_step() -> None:
         (loss(logits, y, lip).mean() + loss.penalty(lip)).backward()
         for name, p in bounded.named_parameters():
             torch.testing.assert_close(stepped[name][i], (p - 0.1 * p.grad).detach())
+
+
+def test_one_step_of_power_iteration_is_that_of_dense_matrices() -> None:
+    """Five times v ← WᵀWv/‖WᵀWv‖ per layer and step from the vectors before; then K = ∏‖Wv‖."""
+    model = network().double()
+    bounded = Bounded(model, (2,), estimate="power")
+    with torch.no_grad():
+        for p in model.parameters():
+            p.normal_()
+    expected, vectors = 1.0, {}
+    for name, i in (("vector__0", 0), ("vector__2", 2)):
+        matrix, v = model[i].weight.detach(), bounded.get_buffer(name)
+        for _ in range(5):
+            v = matrix.T @ (matrix @ v)
+            v = v / v.norm()
+        vectors[name] = v
+        expected *= float((matrix @ v).norm())
+    _, lip = bounded(torch.randn(4, 2).double())
+    assert float(lip.features) == pytest.approx(expected, rel=1e-12)
+    for name, v in vectors.items():
+        torch.testing.assert_close(bounded.get_buffer(name), v)
+        assert not bounded.get_buffer(name).requires_grad
+    lip.features.backward()
+    first = model[0].weight
+    outer = torch.outer(first.detach() @ vectors["vector__0"], vectors["vector__0"])
+    slope = outer / outer.norm() * expected / (first.detach() @ vectors["vector__0"]).norm()
+    torch.testing.assert_close(first.grad, slope)
+
+
+def test_power_iterations_rise_towards_the_proved_norm() -> None:
+    torch.manual_seed(2)
+    model = create("4c3f", num_classes=3, input_shape=(3, 8, 8), width=0.25).double()
+    bounded, x = Bounded(model, (3, 8, 8), estimate="power"), torch.randn(2, 3, 8, 8).double()
+    proved = upper(bounded.model[:-1], (3, 8, 8)).value
+    found = [float(bounded(x)[1].features.detach()) for _ in range(40)]
+    krylov = float(Bounded(model, (3, 8, 8))(x)[1].features.detach())
+    assert found[0] < krylov  # as many products
+    assert found[0] < found[-1] <= proved
+    assert found[-1] > 0.99 * proved
+    assert float(bounded.converge().features) == pytest.approx(proved, rel=1e-4)
+
+
+def test_an_unknown_estimate_is_refused() -> None:
+    with pytest.raises(InputError, match="estimate: expected one of krylov, power"):
+        Bounded(network(), (2,), estimate="lanczos")  # type: ignore[arg-type]

@@ -75,7 +75,10 @@ def test_the_length_of_an_input_counts_weights_and_biases(part: str) -> None:
 def test_layers_are_looked_at_where_the_length_of_their_input_says_too_little() -> None:
     program = trace(nn.Sequential(nn.Linear(2, 2).double()), (2,))
     bound = prove(program)
-    for upper, is_known in ((bound.value, True), (1e-9, False)):  # roundings of 1e-15 are much beside that
+    for upper, is_known in (
+        (bound.value, True),
+        (1e-9, False),
+    ):  # rounding errors of 1e-15 are much beside that
         (growth,) = growths(program, replace(bound, layers=(replace(bound.layers[0], upper=upper),)))
         assert (growth is not None) is is_known
 
@@ -183,7 +186,7 @@ def test_a_float32_margin_of_equal_rows_is_all_rounding() -> None:
 
 
 def layer(**parts: Any) -> Any:
-    """A step whose roundings are what the test says."""
+    """A step whose rounding errors are what the test says."""
     rule = SimpleNamespace(
         join_errors=lambda errors: errors[0],
         join_upper=lambda constants: constants[0],
@@ -191,7 +194,7 @@ def layer(**parts: Any) -> Any:
         products=lambda module: 7,
         float32_underflow=lambda module: 9 * TINY32,
     )
-    return SimpleNamespace(rule=rule, module=None, path="it", shape=(5,))
+    return SimpleNamespace(rule=rule, module=None, path="it", shape=(5,), departure=0.0)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from lipcert.bounds import krylov
 from lipcert.bounds.contract import rule_of
 from lipcert.bounds.krylov import first_vector
 
@@ -65,3 +66,16 @@ def test_a_space_larger_than_the_layer() -> None:
     conv = nn.Conv2d(1, 2, 1).double()
     vector = rule_of(conv).iterate(conv, first_vector((1, 1, 3), 0, like=conv.weight), 8)
     assert float(rule_of(conv).estimate(conv, vector)) == pytest.approx(float(conv.weight.norm()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_squaring_finds_what_the_solver_finds(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, shape in CASES.values():
+        module, found = module.to(dtype), []
+        for devices in (("cpu",), ()):
+            monkeypatch.setattr(krylov, "_SOLVER_ON", devices)
+            rule = rule_of(module)
+            with torch.no_grad():
+                vector = rule.iterate(module, first_vector(shape, 0, like=module.weight), 16)
+                found.append(float(rule.estimate(module, vector)))
+        assert found[1] == pytest.approx(found[0], rel=1e-3)

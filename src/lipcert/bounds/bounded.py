@@ -5,18 +5,28 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from lipcert.bounds.arguments import checked_count, checked_model, checked_tensor, wrong_shape
 from lipcert.bounds.following import followers_in, one_step
 from lipcert.bounds.krylov import first_vector
 from lipcert.bounds.local_ball import refuse_branches
 from lipcert.bounds.local_estimate import local_estimate
 from lipcert.bounds.precision import full_precision
-from lipcert.bounds.tracing.program import Program, Step, trace
+from lipcert.bounds.small_pieces import LEAST, batch_norms_in, stand_in, statistics_for
+from lipcert.bounds.subspace import Subspaces
+from lipcert.bounds.tracing.program import Program, Step, checked_shape, trace
 from lipcert.errors import InputError, LipcertWarning, UnknownBoundError
+from lipcert.suggestions import expected_one_of
 from lipcert.types import PairLip, farthest
+
+# How vectors are improved: by the best one of a small Krylov space per layer, by power iteration as others
+# do, or all layers together in blocks, which takes the fewest kernels.
+Estimate = Literal["krylov", "power", "block"]
 
 # Iterations before the first step, because a cold start is too low.
 _WARM_UP = 32
@@ -29,8 +39,10 @@ class Bounded(nn.Module):
     """The map x ↦ (logits, PairLip) for training, with estimated constants; see `bounds.upper` for proofs.
 
     The model is left untouched: the vectors of the norm estimates are buffers here, one per linear layer.
-    In training mode every forward improves them by `iterations` products with WᵀW, without gradient. With
-    `local` the constants are those of balls of that radius, one per sample.
+    In training mode every forward improves them by `iterations` products with WᵀW (5; 1 for blocks),
+    without gradient: to the best vector of the Krylov space, or with `estimate="power"` by plain power
+    iteration. With `estimate="block"` all layers are improved together, in `iterations` rounds with one
+    product each. With `local` the constants are those of balls of that radius, one per sample.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3))
@@ -40,22 +52,31 @@ class Bounded(nn.Module):
     """
 
     worst_pair: Tensor | None
+    space: Tensor | None  # for estimate="block", of all layers
+    zeros: Tensor | None
 
     def __init__(
         self,
         model: nn.Module,
         input_shape: Sequence[int],
-        iterations: int = 5,
+        iterations: int | None = None,
         local: float | None = None,
+        estimate: Estimate = "krylov",
     ) -> None:
         super().__init__()
-        if local is not None and not 0 < local < math.inf:
-            raise InputError(f"local: expected a radius > 0, got {local}")
+        if estimate not in get_args(Estimate):
+            raise InputError(f"estimate: {expected_one_of(get_args(Estimate), estimate)}")
+        if local is not None and not (isinstance(local, Real) and 0 < local < math.inf):
+            raise InputError(f"local: expected a radius > 0, got {local!r}")
         self.local = local
-        self.model = model
-        self.iterations = iterations
+        self.estimate = estimate
+        self.model = checked_model(model)
+        usual = usual_iterations(estimate)
+        self.iterations = checked_count("iterations", usual if iterations is None else iterations, least=0)
         self._followers = followers_in(model)
+        self._norms = (batch_norms_in(model),)  # in a tuple, because they are modules of the model already
         program = trace(model, input_shape)
+        self._shape = checked_shape(input_shape)
         self.classes = checked_classes(program)
         self.program, head = program.split_head()
         if local is not None:
@@ -73,11 +94,16 @@ class Bounded(nn.Module):
         self._linear = [step for step in self.program.steps if step.rule.has_vector]
         for i, step in enumerate(self._linear):
             self.register_buffer(_name(step), first_vector(step.input_shapes[0], i, like=example))
+        self._subspaces = Subspaces(self._linear)
+        blocks = estimate == "block" and bool(self._linear)
+        self.register_buffer("space", self._subspaces.first_space(example) if blocks else None)
+        zeros = self._subspaces.zeros(example) if blocks else None
+        self.register_buffer("zeros", zeros, persistent=False)
         # With many classes, a step looks at those of its batch and at the pair that was farthest apart
         # before.
         many = self.classes > _ALL_PAIRS and head is not None
         self.register_buffer("worst_pair", torch.zeros(2, dtype=torch.int64) if many else None)
-        self.iterate(_WARM_UP)
+        self._improve_each(_WARM_UP, "power" if estimate == "power" else "krylov")
         self.find_worst_pair()
 
     def forward(
@@ -87,8 +113,26 @@ class Bounded(nn.Module):
 
         In training mode the vectors are improved first. `first=False` is for further pieces of one batch,
         `iterate=False` for a loss that does not use the constants. With `turn=(k, n)` every n-th vector is
-        improved, beginning with the k-th.
+        improved, beginning with the k-th; blocks are improved if k is 0. The piece may be empty; batch norm
+        uses its running statistics if there is one sample or none.
         """
+        if not isinstance(x, Tensor):
+            checked_tensor("x", x)  # which says what to do
+        if x.shape[1:] != self._shape:
+            raise InputError(wrong_shape(x, self._shape))
+        if len(x) < LEAST:
+            return self._few(x, first, iterate, turn)
+        return self._stepped(x, first, iterate, turn)
+
+    def _few(self, x: Tensor, first: bool, iterate: bool, turn: tuple[int, int]) -> tuple[Tensor, PairLip]:
+        with statistics_for(len(x), self._norms[0]):
+            logits, lip = self._stepped(x if len(x) else stand_in(x), first, iterate, turn)
+        features = lip.features if self.local is None else lip.features[: len(x)]
+        return logits[: len(x)], PairLip(features, lip.head)
+
+    def _stepped(
+        self, x: Tensor, first: bool, iterate: bool, turn: tuple[int, int]
+    ) -> tuple[Tensor, PairLip]:
         if self._followers and self.training:
             with one_step(self._followers, first):
                 return self._logits_and_constants(x, first and iterate, turn)
@@ -132,20 +176,48 @@ class Bounded(nn.Module):
 
     def lip(self) -> PairLip:
         """Return the constants for the present vectors, with gradients to the weights."""
+        if self.zeros is not None:
+            return PairLip(self._together(self.zeros), self.head_rows())
         estimates = {s.name: s.rule.estimate(s.module, self.vector(s)) for s in self.program.steps}
         return PairLip(self.program.constant(estimates, self._one()), self.head_rows())
+
+    def _together(self, zeros: Tensor) -> Tensor:
+        """Return the constant of the features, with the norms of all linear layers in a few kernels."""
+        vectors = list(self.vectors().values())
+        others = {
+            s.name: s.rule.estimate(s.module, None) for s in self.program.steps if not s.rule.has_vector
+        }
+        if not self.program.is_chain:
+            norms = self._subspaces.norms(vectors, zeros).unbind()
+            linear = dict(zip([step.name for step in self._linear], norms, strict=True))
+            return self.program.constant({**others, **linear}, self._one())
+        constant = self._subspaces.product(vectors, zeros)
+        for estimate in others.values():
+            constant = constant if not isinstance(estimate, Tensor) and estimate == 1 else constant * estimate
+        return constant
 
     @torch.no_grad()
     def iterate(self, times: int, turn: tuple[int, int] = (0, 1)) -> None:
         """Improve every vector, or those selected by `turn`, by `times` products with WᵀW."""
+        if self.space is None or self.zeros is None:
+            self._improve_each(times, self.estimate, turn)
+            return
+        if turn[0] == 0:
+            for _ in range(times):
+                vectors = list(self.vectors().values())
+                vectors, space = self._subspaces.improve(vectors, self.space, self.zeros)
+                self.set_vectors(dict(zip(self._linear, vectors, strict=True)))
+                self.space = space
+
+    def _improve_each(self, times: int, estimate: Estimate, turn: tuple[int, int] = (0, 1)) -> None:
         for step in self._linear[slice(turn[0], None, turn[1])]:
-            self.improve(step, times)
+            self.improve(step, times, estimate)
 
     @torch.no_grad()
-    def improve(self, step: Step, times: int) -> None:
+    def improve(self, step: Step, times: int, estimate: Estimate | None = None) -> None:
         """Improve the vector of a step by `times` products with WᵀW."""
-        vector = self.get_buffer(_name(step))
-        self.set_vectors({step: step.rule.iterate(step.module, vector, times)})
+        improve = step.rule.power if (estimate or self.estimate) == "power" else step.rule.iterate
+        self.set_vectors({step: improve(step.module, self.get_buffer(_name(step)), times)})
 
     def find_worst_pair(self) -> None:
         """Search the worst pair among all pairs, where a step does not."""
@@ -159,11 +231,15 @@ class Bounded(nn.Module):
 
     @torch.no_grad()
     def converge(self, tolerance: float = 1e-9, most: int = 1000) -> PairLip:
-        """Iterate until the feature constant changes by less than `tolerance`, relatively."""
+        """Iterate until the feature constant changes by less than `tolerance`, relatively.
+
+        Always in Krylov spaces: a report needs the best estimate, and power iteration may stop far below it.
+        """
         lip = self.lip()
         for _ in range(0, most, 10):
             before = float(lip.features)
-            self.iterate(10)
+            for step in self._linear:
+                self.improve(step, 10, "krylov")
             lip = self.lip()
             if abs(float(lip.features) - before) <= tolerance * before:
                 break
@@ -179,6 +255,11 @@ class Bounded(nn.Module):
             one = self._one()
             return torch.eye(max(self.classes, 2), dtype=one.dtype, device=one.device)
         return binary_rows(self.head.weight)
+
+
+def usual_iterations(estimate: str) -> int:
+    """Return the number of products per step, unless another one is given."""
+    return 1 if estimate == "block" else 5
 
 
 def _name(step: Step) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from lipcert.bounds.provers.rounding import TINY_ROOT
+from lipcert.bounds.provers.rounding import TINY_ROOT, U
 from lipcert.bounds.rule_options import Joining, PowerIteration, Rounding, Shaping
 from lipcert.errors import UnknownBoundError
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 M = TypeVar("M", bound=nn.Module)
 Example = Callable[[], tuple[nn.Module, Shape]]
@@ -37,7 +39,7 @@ class Rule(Rounding[M], Joining, PowerIteration[M], Shaping[M], ABC):
     """
 
     @abstractmethod
-    def upper(self, module: M, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: M, shape: Shape, effort: Effort) -> Proof:
         """Prove the Lipschitz constant."""
 
     @abstractmethod
@@ -50,8 +52,8 @@ class Registered:
     """A rule, and the smallest modules on which the laws test it."""
 
     rule: Rule[Any]
-    given: tuple[Example, ...]  # of one or several types
-    forward: Callable[..., Any] | None = None  # of the class when the rule was written
+    given: tuple[Example, ...]  # for one or several types
+    forward: Callable[..., Any] | None = None  # what the class had when the rule was written
     only: type[nn.Module] | None = None  # the type whose examples to choose; all if None
 
     @cached_property
@@ -129,7 +131,7 @@ def plain_type(module: nn.Module) -> type[nn.Module]:
 
 
 class Constant(Rule[Any]):
-    """A rule for a known constant of a map that is exact in floating point (a selection)."""
+    """The constant is known, and the map is exact in floating point: it selects or moves entries."""
 
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
@@ -138,7 +140,7 @@ class Constant(Rule[Any]):
         """Return the proved constant; override where it depends on the module."""
         return self.value
 
-    def upper(self, module: nn.Module, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: nn.Module, shape: Shape, effort: Effort) -> Proof:
         """Return the constant."""
         return Proof(self.constant(module, shape), "known")
 
@@ -156,7 +158,15 @@ class Constant(Rule[Any]):
 
 
 class Channelwise(Constant):
-    """A rule for a map between channels (dimension 1), the same at every place of the other dimensions."""
+    """The constant is known, of a map between channels (dimension 1) that is the same at every place."""
+
+
+def settings_roundoff(output: Tensor, *settings: float) -> Tensor:
+    """Bound the error of entries that are one of these numbers, where float32 rounds it: (B,)."""
+    with np.errstate(over="ignore"):
+        rounded = [abs(s) for s in settings if float(np.float32(s)) != s]
+    lost = 2 * U * max(rounded, default=0.0) * math.sqrt(output[0].numel())
+    return output.new_zeros(output.shape[0]) + lost
 
 
 def sample_norm(x: Tensor) -> Tensor:

@@ -77,6 +77,12 @@ class Evaluation:
     error: Tensor  # (B,)
     deployed: Deployed | None = None
 
+    def on_cpu(self) -> Evaluation:
+        """Return the same numbers on the CPU."""
+        d = self.deployed
+        moved = None if d is None else Deployed(d.a.cpu(), d.b.cpu(), d.lipschitz, d.limit.cpu())
+        return Evaluation(self.features.cpu(), self.error.cpu(), moved)
+
 
 def joined(parts: Sequence[Evaluation]) -> Evaluation:
     """Join the evaluations of the pieces of a batch."""
@@ -130,7 +136,7 @@ def evaluate(
         deployed = [it.deployed for it in before if it.deployed is not None]
         done[step.name] = Evaluation(
             output,
-            own.safety * (layer.upper * error + own.unit * roundoff + own.underflow(step)),
+            own.safety * (layer.upper * error + own.unit * roundoff + own.underflow(step) + step.departure),
             _deployed(step, layer.upper, roundoff, error, deployed, own.safety, growth) if float32 else None,
         )
     return done[program.result]
@@ -158,7 +164,7 @@ def _deployed(
     # Rounding errors are at least U times the sums of absolute values in which they occur.
     here = no_overflow((roundoff + gain * (error + a)) / U, gain / U * (lipschitz + b))
     return Deployed(
-        safety * (upper * a + FLOAT32 * (roundoff + gain * (error + a)) + underflow),
+        safety * (upper * a + FLOAT32 * (roundoff + gain * (error + a)) + underflow + step.departure),
         safety * (upper * b + FLOAT32 * gain * (lipschitz + b)),
         mul_up(lipschitz, upper),
         torch.stack([here, *(d.limit for d in before)]).amin(0),

@@ -12,7 +12,7 @@ _BURST = 5
 
 
 def improved(matrices: Tensor, vectors: Tensor, times: int) -> Tensor:
-    """Better unit vectors (…, in, 1) of matrices (…, out, in), by as many products with WᵀW."""
+    """Improve unit vectors (…, in, 1) of matrices (…, out, in), by as many products with WᵀW."""
     gram = matrices.mT @ matrices
     gram /= torch.linalg.vector_norm(gram, dim=(1, 2), keepdim=True).clamp_min_(torch.finfo(gram.dtype).tiny)
     for start in range(0, times, _BURST):

@@ -21,6 +21,8 @@ from lipcert.bounds.tracing.program import Program, Step
 # The largest rounding error relative to the input's length, in units of the layer's constant.
 _COARSEST = 1e-9
 
+_CPU = torch.device("cpu")
+
 # Larger rounding errors may come from numbers that overflowed on the way.
 _LARGEST = 2.0**900
 
@@ -38,16 +40,18 @@ class Growth:
         return torch.where(lost <= _LARGEST, lost, torch.inf)
 
 
-def growths(program: Program, bound: Bound) -> list[Growth | None]:
-    """Return the growth of every layer; None where its rule has to look at the input."""
-    return [_growth(step, layer.upper) for step, layer in zip(program.steps, bound.layers, strict=True)]
+def growths(program: Program, bound: Bound, where: torch.device = _CPU) -> list[Growth | None]:
+    """Return the growth of every layer on a device; None where its rule has to look at the input."""
+    return [
+        _growth(step, layer.upper, where) for step, layer in zip(program.steps, bound.layers, strict=True)
+    ]
 
 
 @torch.no_grad()
-def _growth(step: Step, upper: float) -> Growth | None:
+def _growth(step: Step, upper: float, where: torch.device) -> Growth | None:
     if len(step.inputs) != 1:  # sums and the like, whose rounding errors cost no more than norms
         return None
-    zeros = torch.zeros(2, *step.input_shapes[0], dtype=torch.float64)
+    zeros = torch.zeros(2, *step.input_shapes[0], dtype=torch.float64, device=where)
     try:
         still = float(step.rule.roundoff(step.module, [zeros], step.run([zeros])).max())
         slope = U * step.rule.roundoff_gain(step.module)

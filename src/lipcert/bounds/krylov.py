@@ -8,7 +8,9 @@ carry no gradient, σ does.
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -21,6 +23,20 @@ M = TypeVar("M", bound=nn.Module)
 
 # The largest Krylov space; longer iterations restart from its best vector.
 _KRYLOV = 8
+
+# Devices on which torch's eigenvalue solver is used. It looks at its outcome, for which a GPU would wait.
+_SOLVER_ON: tuple[str, ...] = ("cpu", "meta")
+
+
+@contextlib.contextmanager
+def as_on_an_accelerator() -> Iterator[None]:
+    """Find eigenvectors on every device as on a GPU inside this context, to compare devices."""
+    global _SOLVER_ON
+    before, _SOLVER_ON = _SOLVER_ON, ()
+    try:
+        yield
+    finally:
+        _SOLVER_ON = before
 
 
 class LinearPart(PowerIteration[M], ABC):
@@ -66,7 +82,7 @@ class LinearPart(PowerIteration[M], ABC):
         return unit(better.view(shape), otherwise=vector)
 
     def power(self, module: M, vector: Tensor, times: int) -> Tensor:
-        """Run plain power iteration, the usual method: v ← WᵀW v, normalised."""
+        """Run plain power iteration, the usual method: v ← WᵀW v, normalised; W = 0 keeps v."""
         for _ in range(times):
             image = self.adjoint(module, self.apply(module, vector[None]), vector.shape)[0]
             vector = unit(image, otherwise=vector)
@@ -86,8 +102,24 @@ def _factor(rest: Tensor, product: Tensor) -> Tensor:
 def _largest_eigenpair(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Find the largest eigenpair of a symmetric matrix given by its upper triangle."""
     # Weights that are not finite are reported elsewhere; here they must not stop the eigenvalue solver.
-    values, vectors = torch.linalg.eigh(torch.nan_to_num(matrix), UPLO="U")
+    matrix = torch.nan_to_num(matrix)
+    if matrix.device.type not in _SOLVER_ON:
+        return _by_squaring(matrix)
+    values, vectors = torch.linalg.eigh(matrix, UPLO="U")
     return values[-1], vectors[:, -1]
+
+
+def _by_squaring(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Find the largest eigenpair of a small positive matrix from its power 2**10, as above."""
+    upper = matrix.triu(1)
+    whole = power = upper + upper.T + matrix.diagonal().diag()
+    for i in range(10):
+        if i % 5 == 0:
+            power = power / torch.linalg.matrix_norm(power).clamp_min(torch.finfo(power.dtype).tiny)
+        power = power @ power
+    # In a Krylov space the first vector has a part in every eigenvector.
+    best = unit(power[:, 0], otherwise=power.new_ones(1).expand(len(power)) / len(power) ** 0.5)
+    return best @ (whole @ best), best
 
 
 def unit(v: Tensor, otherwise: Tensor) -> Tensor:

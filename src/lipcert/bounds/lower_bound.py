@@ -63,7 +63,7 @@ def stretch(step: Step, v: Tensor) -> float:
     points = torch.cat([v, torch.zeros_like(v)])
     images = _images(step, points)
     change = images[:1] - images[1:]
-    doubt = float(step.rule.roundoff(step.module, [points], images).sum())
+    doubt = float(step.rule.roundoff(step.module, [points], images).sum()) + step.departure
     if doubt == 0 and not images[1].any() and torch.equal(_entries(change), _entries(v)):
         return 1.0  # entries are moved and none is changed: no norm has to be computed
     n = max(change.numel(), v.numel())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lipcert.errors import InputError
 
@@ -43,6 +44,46 @@ def _without_tf32() -> Iterator[None]:
     finally:
         for part, value in zip(parts, before, strict=True):
             setattr(part, name, value)
+
+
+# Devices without float64.
+_SHORT = ("mps",)
+
+# Settings with which cuBLAS makes float64 products of integers, whose errors the bounds do not cover.
+_EMULATION = ("CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_EMULATION_STRATEGY")
+
+# The side of the products by which a device is tested.
+_TESTED = 256
+
+
+def double_device(device: torch.device) -> torch.device:
+    """Return where float64 numbers of a device are kept: on the CPU if the device has none."""
+    return torch.device("cpu") if device.type in _SHORT else device
+
+
+def in_double(tensor: Tensor) -> Tensor:
+    """Return the same numbers in float64 or complex128, on their device if it has such numbers."""
+    kind = torch.complex128 if tensor.is_complex() else torch.float64
+    return tensor.detach().to(double_device(tensor.device), kind)
+
+
+def refuse_coarse_doubles(device: torch.device) -> None:
+    """Raise unless float64 products of a device are sums of products, and keep denormal numbers."""
+    if device.type in ("cpu", "meta"):  # models without numbers are refused elsewhere
+        return
+    switched = [name for name in _EMULATION if os.environ.get(name, "0") not in ("", "0")]
+    if device.type == "cuda" and switched:
+        raise InputError(f"{switched[0]}: float64 products on {device} would not be sums; unset it first")
+    ones = torch.ones(_TESTED, _TESTED, dtype=torch.float64, device=device)
+    # Emulated and fast products round relative to the largest entry of a row, and lose the ones.
+    graded, rest = ones.clone(), ones.clone()
+    graded[:, 0], rest[0] = 2.0**60, 0.0
+    small = torch.full((_TESTED,), 2.0**-1040, dtype=torch.float64, device=device)
+    if not bool((graded @ rest == _TESTED - 1).all()) or bool((small * 1.0 == 0).any()):
+        raise InputError(
+            f"{device}: its float64 products are not sums of products, or it has no denormal numbers, which "
+            "the bounds on rounding errors need: certify on the CPU"
+        )
 
 
 def refuse_half_precision(model: nn.Module) -> None:

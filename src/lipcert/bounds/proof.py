@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 from lipcert.bounds.contract import Proof
 from lipcert.bounds.fidelity.guards import refuse_unsettled
 from lipcert.bounds.provers.rounding import mul_up
 from lipcert.bounds.tracing.program import Program, Step
 from lipcert.errors import InputError, UnknownBoundError
-from lipcert.types import Shape
-
-Effort = Literal["auto", "exact", "fast"]
+from lipcert.suggestions import expected_one_of
+from lipcert.types import Effort, Shape
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class LayerBound:
     name: str
     path: str
     kind: str
-    shape: Shape  # of the output
+    shape: Shape  # the output's
     upper: float
     prover: str
     seconds: float
@@ -52,7 +51,7 @@ def _proof(step: Step, effort: Effort) -> Proof:
 def prove(program: Program, effort: Effort = "auto") -> Bound:
     """Prove the bound of a traced model."""
     if effort not in get_args(Effort):
-        raise InputError(f"effort: expected one of {get_args(Effort)}, got {effort!r}")
+        raise InputError(f"effort: {expected_one_of(get_args(Effort), effort)}")
     constants = {program.source: 1.0}
     layers = []
     for step in program.steps:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from torch import Tensor, nn
 
@@ -22,7 +22,7 @@ class Rounding(Generic[M]):
 
     def roundoff_gain(self, module: M) -> float:
         """Return a Lipschitz constant of `roundoff`/u; float32 needs it, float64 is faster with it."""
-        raise NotImplementedError(f"{type(self).__name__} does not say how its float32 roundings grow")
+        raise NotImplementedError(f"{type(self).__name__} does not say how its float32 rounding errors grow")
 
     def products(self, module: M) -> int:
         """Return how many products are summed in one output, from above."""
@@ -32,22 +32,26 @@ class Rounding(Generic[M]):
         """Return what one output may lose in float32 to underflow."""
         return (self.products(module) + 2) * TINY32
 
+    def jump(self, module: M) -> float:
+        """Return how far one output of torch may be off the formula in any arithmetic, even an exact one."""
+        return 0.0
+
 
 class Joining:
     """The way a layer with several inputs combines what is known of each. One input passes as it is."""
 
     def join_upper(self, constants: Sequence[float]) -> float:
-        """Proved constant of all inputs together."""
+        """Return the proved constant of all inputs together."""
         (constant,) = constants
         return constant
 
     def join_estimate(self, constants: Sequence[Tensor]) -> Tensor:
-        """Estimated constant of all inputs together."""
+        """Return the estimated constant of all inputs together."""
         (constant,) = constants
         return constant
 
     def join_errors(self, errors: Sequence[Tensor]) -> Tensor:
-        """Distance of the computed inputs from the exact ones, all together: (B,)."""
+        """Return the distance of all computed inputs from the exact ones together: (B,)."""
         (error,) = errors
         return error
 
@@ -61,6 +65,10 @@ class PowerIteration(Generic[M]):
         """Return a better `vector`, by as many products with WᵀW; only for rules with `has_vector`."""
         raise NotImplementedError(f"{type(self).__name__} keeps no vector")
 
+    def power(self, module: M, vector: Tensor, times: int) -> Tensor:
+        """Return `vector` after as many plain power iterations, v ← WᵀW v, normalised."""
+        raise NotImplementedError(f"{type(self).__name__} has no power iteration: use estimate='krylov'")
+
 
 class Shaping(Generic[M]):
     """The layer's geometry as the rule reads it, which tracing compares with what the layer does."""
@@ -68,3 +76,7 @@ class Shaping(Generic[M]):
     def output_shape(self, module: M, shape: Shape) -> Shape | None:
         """Return the shape of one output as the rule sees the layer; None where it does not need to know."""
         return None
+
+    def on(self, module: M, shape: Shape) -> Self:
+        """Return the rule for inputs of one shape: this one, unless it must know the shape beforehand."""
+        return self

@@ -43,13 +43,17 @@ def search(
     steps: int,
     lr: float = 3e-4,
     limits: tuple[float, float] | None = None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Witness:
-    """Run Adam on both points of every pair and return the best pair found, evaluated in float64."""
+    """Run Adam on both points of every pair and return the best pair found, evaluated in float64 on the CPU.
+
+    The search is made where the model is, and ends early when `is_over` returns True.
+    """
     parameters = [p for p in model.parameters() if p.requires_grad]
     for p in parameters:
         p.requires_grad_(False)
     try:
-        best = _ascend(model, x1, x2, steps, lr, limits)
+        best = _ascend(model, x1, x2, steps, lr, limits, is_over)
     finally:
         for p in parameters:
             p.requires_grad_(True)
@@ -57,17 +61,26 @@ def search(
 
 
 def _ascend(
-    model: nn.Module, x1: Tensor, x2: Tensor, steps: int, lr: float, limits: tuple[float, float] | None
+    model: nn.Module,
+    x1: Tensor,
+    x2: Tensor,
+    steps: int,
+    lr: float,
+    limits: tuple[float, float] | None,
+    is_over: Callable[[], bool],
 ) -> tuple[Tensor, Tensor]:
     a, b = (x.detach().clone().requires_grad_() for x in (x1, x2))
     optimizer = torch.optim.Adam([a, b], lr=lr)
-    top, best = -1.0, (x1[:1].clone(), x2[:1].clone())
+    top, best = x1.new_full((1,), -1.0), (x1[:1].clone(), x2[:1].clone())
     for step in range(steps + 1):
         values = quotients(model, a, b).amax(dim=1)  # (B,)
-        value, index = values.detach().max(dim=0)
-        if float(value) > top:
-            top, best = float(value), (a.detach()[index][None].clone(), b.detach()[index][None].clone())
-        if step == steps:
+        # The best stays on the device: reading it at every step would make a GPU wait.
+        value, index = values.detach().max(dim=0, keepdim=True)
+        better = (value > top).view(-1, *[1] * (a.ndim - 1))
+        top = torch.where(value > top, value, top)
+        points = (a.detach().index_select(0, index), b.detach().index_select(0, index))
+        best = (torch.where(better, points[0], best[0]), torch.where(better, points[1], best[1]))
+        if step == steps or is_over():
             break
         a.grad, b.grad = torch.autograd.grad(-values.sum(), [a, b])
         optimizer.step()
@@ -80,9 +93,9 @@ def _ascend(
 
 @torch.no_grad()
 def _witness(model: nn.Module, x1: Tensor, x2: Tensor) -> Witness:
-    """Evaluate the pair in float64, on a copy of the model."""
-    exact = copy.deepcopy(model).double()
-    x1, x2 = x1.double(), x2.double()
+    """Evaluate the pair in float64, on a copy of the model on the CPU."""
+    exact = copy.deepcopy(model).to("cpu", torch.float64)
+    x1, x2 = (x.to("cpu", torch.float64) for x in (x1, x2))
     values = quotients(exact, x1, x2)[0]
     j = int(binary_as_two(exact(x1)).argmax())
     return Witness(float(values.max()), x1[0], x2[0], int(values.argmax()), j)

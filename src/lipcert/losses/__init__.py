@@ -9,15 +9,19 @@ from lipcert.losses.gloro import GloRo, gloro_logits
 from lipcert.losses.gloro_trades import GloRoTrades
 from lipcert.losses.hinge import MultiMargin, multi_margin
 from lipcert.losses.hkr import HKR, hinge_against_rest, transport
+from lipcert.losses.kr import KR
 from lipcert.losses.lmt import LMT, lmt_logits
 from lipcert.losses.soc import CertificateRegularisation, label_radius
+from lipcert.losses.soft_transport import SoftHKR, soft_hkr
 from lipcert.losses.softmax import CrossEntropy, cross_entropy
+from lipcert.losses.tempered import TemperatureCrossEntropy, temperature_cross_entropy
 
 __all__ = [
     "AOL",
     "CLL",
     "EMMA",
     "HKR",
+    "KR",
     "LMT",
     "LOSSES",
     "CertificateRegularisation",
@@ -28,6 +32,8 @@ __all__ = [
     "LogitAnnealing",
     "Loss",
     "MultiMargin",
+    "SoftHKR",
+    "TemperatureCrossEntropy",
     "calibrated_logits",
     "calibrated_scale",
     "cross_entropy",
@@ -39,5 +45,7 @@ __all__ = [
     "logit_annealing",
     "multi_margin",
     "offset_cross_entropy",
+    "soft_hkr",
+    "temperature_cross_entropy",
     "transport",
 ]

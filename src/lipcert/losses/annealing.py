@@ -40,7 +40,7 @@ def logit_annealing(
 @LOSSES.register("logit-annealing")
 @dataclass(frozen=True)
 class LogitAnnealing(Loss):
-    """The loss of `logit_annealing`, for layers whose constant is 1."""
+    """Require an offset, and give sure samples less weight; for layers whose constant is 1."""
 
     offset: Number = 2.0
     temperature: Number = 0.75
@@ -65,7 +65,7 @@ class LogitAnnealing(Loss):
 @LOSSES.register("emma-annealing", example={"eps": 0.1})
 @dataclass(frozen=True)
 class EMMAAnnealing(Loss):
-    """The loss `logit_annealing` of `emma_logits`, as for BRONet; the gradient reaches the constants."""
+    """Apply logit annealing to the logits of EMMA, as BRONet does; the gradient keeps K small."""
 
     eps: Number
     offset: Number = 2.0

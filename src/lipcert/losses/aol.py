@@ -31,7 +31,10 @@ def offset_cross_entropy(logits: Tensor, labels: Tensor, offset: Number, tempera
 @LOSSES.register("aol")
 @dataclass(frozen=True)
 class AOL(Loss):
-    """The loss of `offset_cross_entropy`; for layers whose constant is 1, u = √2 aims at a radius of 1."""
+    """Require an offset of the logits, with a temperature; for layers whose constant is 1.
+
+    There u = √2 aims at a radius of 1.
+    """
 
     offset: Number = 2**0.5
     temperature: Number = 0.25

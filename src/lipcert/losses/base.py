@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from lipcert.errors import InputError
@@ -28,6 +29,7 @@ class Loss(ABC):
 
     uses_constants: ClassVar[bool] = True  # if not, a training does not follow them from step to step
     shift_invariant: ClassVar[bool] = True  # whether only differences of logits count
+    sample_by_sample: ClassVar[bool] = True  # whether the value of a sample depends on no other sample
 
     def __call__(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """Check the arguments, then return one value per sample: (B,)."""
@@ -52,6 +54,11 @@ LOSSES: Registry[Loss] = Registry("loss", package="lipcert.losses")
 
 def check(logits: Tensor, labels: Tensor, lip: PairLip) -> None:
     """Check shapes, types, and (where no device synchronisation is needed) the range of the labels."""
+    for name, value in (("logits", logits), ("labels", labels)):
+        if not isinstance(value, Tensor):
+            raise InputError(f"{name}: expected a tensor, got {type(value).__name__}")
+    if not isinstance(lip, PairLip):
+        raise InputError(f"lip: expected the constants that Bounded returns, got {type(lip).__name__}")
     if logits.ndim != 2 or logits.shape[1] < 2:
         raise InputError(f"logits: expected shape (B, N) with N >= 2, got {tuple(logits.shape)}")
     if labels.shape != logits.shape[:1]:
@@ -80,7 +87,7 @@ def check_number(
     """Raise unless a float lies strictly between two limits, or at the lower one; tensors are trusted."""
     if isinstance(value, Tensor) or (or_equal and value == above):
         return
-    if not isinstance(value, float | int) or not above < value < below:
+    if not isinstance(value, float | int) or isinstance(value, bool) or not above < value < below:
         more = ">=" if or_equal else ">"
         limit = f"{more} {above:g}" if below == float("inf") else f"between {above:g} and {below:g}"
         raise InputError(f"{name}: expected a number {limit}, got {value!r}")
@@ -88,8 +95,17 @@ def check_number(
 
 def finite(logits: Tensor) -> Tensor:
     """Clamp logits to where softmax and its gradient are finite: differences must not overflow."""
-    limit = torch.finfo(logits.dtype).max / 8
-    return logits.clamp(-limit, limit)
+    return clamped(logits, torch.finfo(logits.dtype).max / 8)
+
+
+def clamped(x: Tensor, limit: float) -> Tensor:
+    """Clamp to ±limit: `clamp` whose gradient is one kernel, not five."""
+    return F.hardtanh(x, -limit, limit)
+
+
+def on_label(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return a mask of the label, by index and never by value: (B, N)."""
+    return torch.arange(logits.shape[1], device=labels.device) == labels[:, None]
 
 
 def off_label(logits: Tensor, labels: Tensor) -> Tensor:

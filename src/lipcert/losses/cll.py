@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from lipcert.errors import InputError
-from lipcert.losses.base import LOSSES, Loss, Number, check_number, off_label
+from lipcert.losses.base import LOSSES, Loss, Number, check_number, clamped, on_label
 from lipcert.losses.softmax import cross_entropy
+from lipcert.suggestions import expected_one_of
 from lipcert.types import PairLip
 
 Sides = Literal["one", "two"]
@@ -93,14 +94,14 @@ def logits_against_label(
     logits: Tensor, labels: Tensor, lip: PairLip, *, width: Number, margin: Number, normaliser: Normaliser
 ) -> Tensor:
     """Return the calibrated logits minus the label's, because softmax ignores a common shift."""
-    rival = off_label(logits, labels)  # (B, N)
+    own = on_label(logits, labels)  # (B, N)
     if normaliser == "pair":
         distance = _quotient(logits - logits.gather(1, labels[:, None]), lip.rows(labels), width)
     else:
         distance = _quotient(logits, lip.singles(), width)
         distance = distance - distance.gather(1, labels[:, None])
     # The label's own quotient is 0/0, and so is its gradient: it is left out by index.
-    return torch.where(rival, distance + margin, 0.0)
+    return (distance + margin).masked_fill(own, 0.0)
 
 
 def _quotient(difference: Tensor, constants: Tensor, width: Number) -> Tensor:
@@ -108,19 +109,19 @@ def _quotient(difference: Tensor, constants: Tensor, width: Number) -> Tensor:
     # The derivative is the quotient divided by K again: it stays below the largest float to the power ⅞.
     info = torch.finfo(constants.dtype)
     most = info.max**0.375
-    return difference.clamp(-most, most) / (constants.clamp(info.tiny**0.25, info.max**0.75) * width)
+    return clamped(difference, most) / (constants.clamp(info.tiny**0.25, info.max**0.75) * width)
 
 
 @LOSSES.register("cll", example={"eps": 0.1, "slack": 0.05, "lam": 1e-3})
 @dataclass(frozen=True)
 class CLL(Loss):
-    r"""The calibrated Lipschitz-margin loss; with a one-logit model and one side, its binary form.
+    r"""Calibrate the logistic to the margin, with slack; divides the logits by K and penalises λK².
 
     $$ \mathrm{CE}(z, y) + \lambda K_f^2 $$
 
-    lam weighs the penalty λK_f². offset is the margin δ subtracted from the label, ε by default. beta scales
-    K alone (a schedule softens the start). detach_constant keeps the cross-entropy from shrinking K; then
-    only the penalty controls K.
+    With a one-logit model and one side it is the binary form. lam weighs the penalty λK_f². offset is the
+    margin δ subtracted from the label, ε by default. beta scales K alone (a schedule softens the start).
+    detach_constant keeps the cross-entropy from shrinking K; then only the penalty controls K.
     """
 
     eps: Number
@@ -151,7 +152,7 @@ class CLL(Loss):
             ("normaliser", self.normaliser, get_args(Normaliser)),
         ):
             if value not in known:
-                raise InputError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+                raise InputError(f"{name}: {expected_one_of(known, value)}")
 
     @property
     def scale(self) -> Number:

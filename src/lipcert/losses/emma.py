@@ -41,7 +41,7 @@ def emma_logits(logits: Tensor, labels: Tensor, lip: PairLip, eps: Number) -> Te
 @LOSSES.register("emma", example={"eps": 0.1})
 @dataclass(frozen=True)
 class EMMA(Loss):
-    r"""Cross-entropy on `emma_logits`; the gradient reaches the constants.
+    r"""Raise every rival by εK, at most to the label's logit; the gradient keeps K small.
 
     $$ \mathrm{CE}(f + \rho\,\varepsilon K_{\cdot y},\ y) $$
     """

@@ -34,7 +34,7 @@ def gloro_logits(logits: Tensor, lip: PairLip, eps: Number) -> Tensor:
 @LOSSES.register("gloro", example={"eps": 0.1})
 @dataclass(frozen=True)
 class GloRo(Loss):
-    r"""Cross-entropy on `gloro_logits`, with a temperature; the gradient reaches the constants.
+    r"""Add a class "not certified at eps" to the cross-entropy, whose gradient keeps K small.
 
     $$ \mathrm{CE}\big(s \cdot [f, f_\bot],\ y\big) $$
     """

@@ -21,7 +21,7 @@ from lipcert.types import PairLip
 @LOSSES.register("gloro-trades", example={"eps": 0.1, "mu": 2.0})
 @dataclass(frozen=True)
 class GloRoTrades(Loss):
-    r"""Cross-entropy plus μ times the loss that the bottom logit adds.
+    r"""Weigh the loss that GloRo's extra class adds by μ; its gradient keeps K small.
 
     $$ \mathrm{CE}(f, y) + \mu R, \qquad R = \mathrm{softplus}(f_\bot - \log\textstyle\sum_i e^{f_i}) $$
 

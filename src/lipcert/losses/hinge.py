@@ -31,7 +31,7 @@ def multi_margin(logits: Tensor, labels: Tensor, margin: Number) -> Tensor:
 @LOSSES.register("multi-margin")
 @dataclass(frozen=True)
 class MultiMargin(Loss):
-    """The loss of `multi_margin`, for layers whose constant is 1."""
+    """Require a margin by a hinge; for layers whose constant is 1."""
 
     margin: Number = 0.7
 

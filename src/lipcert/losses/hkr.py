@@ -53,12 +53,19 @@ def transport(logits: Tensor, labels: Tensor) -> Tensor:
     return (torch.where(rest, -there, here) * logits).mean(dim=1)
 
 
+def summable(logits: Tensor) -> Tensor:
+    """Clamp logits to where sums over classes and samples are finite."""
+    most = torch.finfo(logits.dtype).max ** 0.75
+    return logits.clamp(-most, most)
+
+
 @LOSSES.register("hkr", example={"alpha": 0.5})
 @dataclass(frozen=True)
 class HKR(Loss):
-    """The loss α · hinge − (1 − α) · transport, for layers whose constant is 1.
+    """Combine a hinge and a transport distance per class; for layers whose constant is 1.
 
-    The transport counts the classes of a batch: the value of a sample depends on the labels beside it.
+    The value is α · hinge − (1 − α) · transport. The transport counts the classes of a batch: the value of
+    a sample depends on the labels beside it, so a batch is not divided.
     """
 
     alpha: Number = 0.99
@@ -66,6 +73,7 @@ class HKR(Loss):
 
     uses_constants = False
     shift_invariant = False  # every class is judged separately
+    sample_by_sample = False
 
     def __post_init__(self) -> None:
         check_number("alpha", self.alpha, above=0, below=1)
@@ -73,7 +81,6 @@ class HKR(Loss):
 
     def values(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """Return one value per sample: (B,)."""
-        most = torch.finfo(logits.dtype).max ** 0.75  # or sums over classes and samples overflow
-        logits = logits.clamp(-most, most)
+        logits = summable(logits)
         hinge = hinge_against_rest(logits, labels, self.margin)
         return self.alpha * hinge - (1 - self.alpha) * transport(logits, labels)

@@ -32,7 +32,7 @@ def lmt_logits(logits: Tensor, labels: Tensor, lip: PairLip, eps: Number) -> Ten
 @LOSSES.register("lmt", example={"eps": 0.1})
 @dataclass(frozen=True)
 class LMT(Loss):
-    r"""Cross-entropy on `lmt_logits`, which is not calibrated. The gradient reaches the constants.
+    r"""Raise every rival by εK in the cross-entropy, whose gradient keeps K small; it is not calibrated.
 
     $$ \mathrm{CE}(f + \varepsilon K_{\cdot y},\ y) $$
     """

@@ -37,7 +37,7 @@ def label_radius(logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
 @LOSSES.register("certificate-regularisation", example={"gamma": 0.1})
 @dataclass(frozen=True)
 class CertificateRegularisation(Loss):
-    r"""Cross-entropy minus γ times the radius of correct samples; the gradient reaches the constants.
+    r"""Reward the radius of correct samples, weighted by γ; the gradient keeps K small.
 
     $$ \mathrm{CE}(f, y) - \gamma \max\Big(0,\ \min_{i \ne y} \frac{f_y - f_i}{K_{iy}}\Big) $$
     """

@@ -6,6 +6,8 @@ $$ W = P D, \qquad D_{jj} = \Big(\sum_i |P^T P|_{ij}\Big)^{-1/2}, \qquad \|W\|_2
 
 A convolution has one entry of $P^T P$ for every pair of input channels and every distance of two taps. The
 bound holds for any stride, dilation and image, with zero or circular padding.
+
+Also in orthogonium.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def _inverse_root(sums: Tensor) -> Tensor:
 
 
 class AOLLinear(DerivedLinear):
-    """A dense layer with the weights `aol_dense(raw)`."""
+    """Rescale the columns of a dense layer."""
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """Return W."""
@@ -52,7 +54,7 @@ class AOLLinear(DerivedLinear):
 
 
 class AOLConv2d(DerivedConv2d):
-    """A convolution with the kernels `aol_convolution(raw)`; its other arguments are those of nn.Conv2d."""
+    """Rescale the input channels of a convolution: any stride and dilation, zero or circular padding."""
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """Return the kernels."""

@@ -36,7 +36,7 @@ def block_reflector(v: Tensor) -> Tensor:
     gram = v.mH @ v
     diagonal = gram.diagonal(dim1=-2, dim2=-1).real.mean(-1)[..., None, None]
     ridge = torch.where(diagonal > 0, _EPSILON * diagonal, 1.0)
-    solved: Tensor = torch.linalg.solve(gram + ridge * eye[:n, :n], v.mH)
+    solved: Tensor = torch.linalg.solve_ex(gram + ridge * eye[:n, :n], v.mH).result
     return eye - 2 * v @ solved
 
 
@@ -50,7 +50,7 @@ def rank_of(channels: int, rank: float) -> int:
 
 
 class BROLinear(DerivedLinear):
-    """A dense layer `block_reflector(raw)`; `rank` is the fraction of dimensions that are mirrored."""
+    """Reflect a learned subspace of `rank` times the dimensions: orthogonal unless channels are cut off."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, rank: float = 0.5) -> None:
         self.rank = rank
@@ -67,7 +67,11 @@ class BROLinear(DerivedLinear):
 
 
 class BROConv2d(SpectralConv2d):
-    """A zero-padded convolution. A stride is taken by space-to-depth; the kernel keeps its side."""
+    """Reflect a learned subspace at every frequency: orthogonal on a circle larger than the padded image.
+
+    A stride is taken by space-to-depth; the kernel keeps its side. What the layer cuts out is no longer
+    orthogonal at the border, or where channels are cut off.
+    """
 
     halves_kernel = False
     pads = True

@@ -8,6 +8,8 @@ $$ Z = U - U^H + V^H V, \qquad Q = \begin{pmatrix} (I+Z)^{-1}(I-Z) \\ -2V(I+Z)^{
 U and V are the upper square and the rest of a matrix with at least as many rows as columns; another one is
 transposed before and after. A convolution is circular, and the same at every frequency. The raw weights have
 a learned length α, as in the authors' code.
+
+Also in orthogonium.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ def cayley(free: Tensor) -> Tensor:
     x, y = free[..., :n], free[..., n:].mH  # (…, n, n), (…, m, n)
     z = x - x.mH + y.mH @ y
     eye = torch.eye(n, dtype=free.dtype, device=free.device)
-    both: Tensor = torch.linalg.solve((eye + z).mH, torch.cat([(eye - z).mH, -2 * y.mH], dim=-1))
+    both: Tensor = torch.linalg.solve_ex((eye + z).mH, torch.cat([(eye - z).mH, -2 * y.mH], dim=-1)).result
     return both
 
 
@@ -60,7 +62,7 @@ def scaled(raw: Tensor, alpha: Tensor) -> Tensor:
 
 
 class CayleyLinear(DerivedLinear):
-    """A dense layer with the weights `orthogonal(raw)`, scaled to length α first."""
+    """Take the Cayley transform of a free matrix, scaled to length α first: orthogonal."""
 
     sources = ("raw", "alpha")
 
@@ -78,7 +80,10 @@ class CayleyLinear(DerivedLinear):
 
 
 class CayleyConv2d(SpectralConv2d):
-    """A circular convolution. A stride is taken by space-to-depth and halves the kernel."""
+    """Take the Cayley transform at every frequency of a circular convolution, by FFT: orthogonal.
+
+    A stride is taken by space-to-depth and halves the kernel.
+    """
 
     sources = ("raw", "alpha")
 

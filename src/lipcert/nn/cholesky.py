@@ -6,6 +6,8 @@ $$ W = L^{-1}X, \qquad L L^T = X X^T + \epsilon I, \quad \epsilon = 10^{-3} \cdo
 
 A matrix with more rows than columns is transposed before and after. The convolution takes patches that do
 not overlap and multiplies each by the same matrix.
+
+Also in orthogonium.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ class _Whiten(torch.autograd.Function):
 
 
 class CholeskyLinear(DerivedLinear):
-    """A dense layer with `whitened` weights."""
+    """Make the rows of a dense layer orthonormal by a Cholesky factor."""
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """Return W."""
@@ -96,7 +98,7 @@ class CholeskyLinear(DerivedLinear):
 
 
 class CholeskyConv2d(DerivedConv2d):
-    """A convolution with `whitened` kernels on adjacent patches: stride = kernel side, no padding."""
+    """Make the kernels orthonormal by a Cholesky factor, on adjacent patches: stride = side, no padding."""
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int, bias: bool = True) -> None:
         if not isinstance(kernel_size, int) or kernel_size < 1:

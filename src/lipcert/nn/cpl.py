@@ -22,6 +22,7 @@ from lipcert.bounds.provers.convolution_norm import any_size_upper
 from lipcert.bounds.provers.proof_cache import remembered
 from lipcert.bounds.rules.linear import dense_upper
 from lipcert.nn.bases.potential import PotentialConv2d, PotentialLinear, PotentialRule
+from lipcert.transforms import is_pretending
 
 # Products with WWᵀ per training step, and before the first step.
 _PRODUCTS, _FIRST_PRODUCTS = 2, 16
@@ -34,7 +35,7 @@ _ROOM = 1 - 2.0**-22
 
 
 class CPLLinear(PotentialLinear):
-    """A dense convex potential layer."""
+    """Step down a convex potential by 2/‖W‖²; the shape stays."""
 
     sources = ("weight",)
     vector: Tensor  # on the side of the inner units; updated as W changes
@@ -46,7 +47,7 @@ class CPLLinear(PotentialLinear):
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """Return W and h."""
         (weight,) = sources
-        norm = _dense.estimate(self, self.vector) if self.training else proved_norm(weight)
+        norm = proved_norm(weight) if self.proves_norms else _dense.estimate(self, self.vector)
         return weight, _steps(weight, norm)
 
     def follow(self) -> None:
@@ -56,7 +57,7 @@ class CPLLinear(PotentialLinear):
 
 
 class CPLConv2d(PotentialConv2d):
-    """A convolutional convex potential layer."""
+    """Step down a convex potential of convolutions by 2/‖W‖²; the shape stays."""
 
     sources = ("weight",)
     vector: Tensor
@@ -75,7 +76,7 @@ class CPLConv2d(PotentialConv2d):
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """Return W and h."""
         (weight,) = sources
-        norm = _circular.estimate(self, self.vector) if self.training else proved_norm(weight)
+        norm = proved_norm(weight) if self.proves_norms else _circular.estimate(self, self.vector)
         return weight, _steps(weight, norm)
 
     def follow(self) -> None:
@@ -86,7 +87,7 @@ class CPLConv2d(PotentialConv2d):
 
 def proved_norm(weight: Tensor) -> Tensor:
     """Bound ‖W‖ from above, for a matrix or for a convolution on images of every size."""
-    if weight.is_meta:
+    if weight.is_meta and not is_pretending():
         return weight.new_empty(())
     if weight.ndim == 2:
         proof = dense_upper(weight)

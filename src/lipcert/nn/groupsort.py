@@ -3,6 +3,8 @@ r"""GroupSort sorts groups of k adjacent channels; MinMax is k = 2, full sort is
 $$ (x_{gk}, \dots, x_{gk+k-1}) \mapsto \operatorname{sort}(x_{gk}, \dots, x_{gk+k-1}), \ g = 0, 1, \dots $$
 
 Anil, Lucas, Grosse. Sorting Out Lipschitz Function Approximation. ICML 2019.
+
+Also in deel-torchlip.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ def group_sort(x: Tensor, size: int) -> Tensor:
 
 
 class GroupSort(nn.Module):
-    """The module of `group_sort`: 1-Lipschitz, exact in floating point."""
+    """Sort groups of `size` adjacent channels: exact in floating point, keeps gradients."""
 
     def __init__(self, size: int) -> None:
         super().__init__()

@@ -1,6 +1,8 @@
 r"""Householder activation: pairs of channels on one side of a learned line are reflected in it.
 
 Singla, Singla, Feizi. Improved Deterministic l2 Robustness on CIFAR-10 and CIFAR-100. ICLR 2022.
+
+Also in deel-torchlip and orthogonium.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def householder(x: Tensor, theta: Tensor) -> Tensor:
 
 
 class Householder(nn.Module):
-    """The module of `householder`, with one learned angle per pair, initially π/2 (which sorts)."""
+    """Reflect pairs of channels in a line of a learned angle, initially π/2, which sorts; keeps gradients."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

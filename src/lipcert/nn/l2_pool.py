@@ -3,6 +3,8 @@ r"""L2-norm pooling returns the length of every window of a channel.
 $$ y_c = \Big(\sum_{p \in \text{window}} x_{c,p}^2\Big)^{1/2} $$
 
 A length is 1-Lipschitz, and windows that do not overlap share no entry, so the layer is 1-Lipschitz too.
+
+Also in deel-torchlip.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from lipcert.errors import InputError
 
 
 class L2NormPool2d(nn.Module):
-    """Pool adjacent windows of `kernel_size` × `kernel_size`, or the whole image for None.
+    """Take the length of adjacent windows of side `kernel_size`, or of the whole image for None.
 
     Example:
         >>> L2NormPool2d()(torch.tensor([[[[3.0, 4.0]]]]))

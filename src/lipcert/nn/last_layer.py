@@ -5,6 +5,8 @@ Singla, Singla, Feizi. Improved Deterministic l2 Robustness on CIFAR-10 and CIFA
 $$ f_i = \frac{w_i}{\|w_i\|} \cdot x + b_i $$
 
 Every logit is 1-Lipschitz. The constant of a difference of two logits follows from the rows, as for any
+
+Also in deel-torchlip and orthogonium.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from lipcert.nn.bases.linear import DerivedLinear, DerivedLinearRule
 
 
 class LLNLinear(DerivedLinear):
-    """A dense layer whose rows are divided by their lengths; a row of zeros stays zero."""
+    """Divide every row by its length, for heads: each logit is 1-Lipschitz; a row of zeros stays zero."""
 
     def first(self) -> Tensor:
         """Return the initial weights of nn.Linear."""

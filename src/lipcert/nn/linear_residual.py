@@ -19,7 +19,7 @@ from lipcert.nn.bases.conv2d import DerivedConv2d, DerivedConvRule
 
 
 class LinearResidualConv2d(DerivedConv2d):
-    """The layer x + γL^−½·conv(x) with zero padding; `depth` is L, γ is learned."""
+    """Return x + γL^−½·conv(x) by one zero-padded kernel; `depth` is L, γ is learned."""
 
     sources = ("raw", "gain")
 

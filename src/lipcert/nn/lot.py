@@ -46,7 +46,7 @@ def orthogonal_factor(v: Tensor, steps: int = _STEPS) -> Tensor:
 
 
 class LOTLinear(DerivedLinear):
-    """A dense layer with the weights `orthogonal_factor(raw)`."""
+    """Take the orthogonal factor of the weights by Newton's iteration."""
 
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """Return W."""
@@ -54,7 +54,10 @@ class LOTLinear(DerivedLinear):
 
 
 class LOTConv2d(SpectralConv2d):
-    """A zero-padded convolution. A stride is taken by space-to-depth; the kernel keeps its side."""
+    """Take the orthogonal factor at every frequency, by FFT on a circle larger than the padded image.
+
+    A stride is taken by space-to-depth; the kernel keeps its side.
+    """
 
     halves_kernel = False
     pads = True

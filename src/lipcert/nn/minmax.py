@@ -3,6 +3,8 @@ r"""MinMax sorts pairs of adjacent channels; a permutation at every point, so gr
 $$ (x_{2k}, x_{2k+1}) \mapsto \big(\min(x_{2k}, x_{2k+1}),\ \max(x_{2k}, x_{2k+1})\big) $$
 
 Anil, Lucas, Grosse. Sorting Out Lipschitz Function Approximation. ICML 2019 (GroupSort with groups of 2).
+
+Also in deel-torchlip and orthogonium.
 """
 
 from __future__ import annotations
@@ -93,7 +95,7 @@ def _pairs(x: Tensor, halves: bool) -> tuple[Tensor, Tensor]:
 
 
 class MinMax(nn.Module):
-    """The module of `minmax`: 1-Lipschitz, exact in floating point."""
+    """Sort pairs of channels, neighbours or `halves`: exact in floating point, keeps gradients."""
 
     def __init__(self, halves: bool = False) -> None:
         super().__init__()

@@ -23,11 +23,11 @@ from lipcert.bounds.provers.rounding import SAFETY, U, sum_up
 from lipcert.bounds.rules.convolution import ConvRule, most_copies, row_times_column
 from lipcert.errors import InputError, UnknownBoundError
 from lipcert.nn.standardise import require_channels_of
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 
 class Normalised(nn.Module):
-    """The map x ↦ layer((x − mean)/std), with one mean and std per channel; radii stay in pixels."""
+    """Apply a convolution to (x − mean)/std, with one mean and std per channel; radii stay in pixels."""
 
     mean: Tensor
     std: Tensor
@@ -87,7 +87,7 @@ class NormalisedRule(LinearMap[Normalised]):
         """Return (Wᵀ u)/std."""
         return _conv.adjoint(module.layer, u, shape) / module.std
 
-    def upper(self, module: Normalised, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: Normalised, shape: Shape, effort: Effort) -> Proof:
         """Bound the folded kernels, and the rounding error of their division: u‖|W|‖₂ at most."""
         layer = module.layer
         _require_plain(layer)

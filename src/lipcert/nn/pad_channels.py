@@ -13,7 +13,7 @@ from lipcert.errors import InputError
 
 
 class PadChannels(nn.Module):
-    """The map (B, C, …) ↦ (B, channels, …), with zeros after the given channels.
+    """Add zero channels after the given ones: (B, C, …) to (B, channels, …).
 
     Example:
         >>> import torch

@@ -41,7 +41,7 @@ from lipcert.nn.bases.spectral import (
     require_channels,
 )
 from lipcert.nn.cayley import cayley, scaled
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 
 class _Sandwich(Derived):
@@ -66,7 +66,7 @@ class _Sandwich(Derived):
 
 
 class SandwichLinear(_Sandwich):
-    """A dense sandwich layer, which contains its activation."""
+    """Put the activation between two matrices that are bounded together."""
 
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, activation: nn.Module | None = None
@@ -99,7 +99,10 @@ class SandwichLinear(_Sandwich):
 
 
 class SandwichConv2d(Spectral, _Sandwich):
-    """A circular sandwich convolution by FFT. A stride is taken by space-to-depth and halves the kernel."""
+    """Put the activation between two circular convolutions that are bounded together, by FFT.
+
+    A stride is taken by space-to-depth and halves the kernel.
+    """
 
     def __init__(
         self,
@@ -143,7 +146,7 @@ class _SandwichRule(Built):
         """Return W₂ and W₁."""
         raise NotImplementedError
 
-    def upper(self, module: Any, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: Any, shape: Shape, effort: Effort) -> Proof:
         """Prove the constant: 1, up to rounding error."""
         require_elementwise(module.activation, type(module).__name__)
         exact = torch.complex128 if isinstance(module, SandwichConv2d) else torch.float64

@@ -17,7 +17,7 @@ from lipcert.types import Shape
 
 
 class Scale(nn.Module):
-    """The map x ↦ factor·x."""
+    """Multiply by a fixed factor."""
 
     def __init__(self, factor: float) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ from lipcert.bounds.provers.rounding import SAFETY, gamma, mul_up
 from lipcert.bounds.rules.linear import dense_upper
 from lipcert.errors import InputError
 from lipcert.nn.bases.derived import Built, Derived
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 # Rows and columns by which each of five groups of channels moves.
 _MOVES = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1))
@@ -50,7 +50,7 @@ def shift(x: Tensor) -> Tensor:
 
 
 class ShiftMix(Derived):
-    """The shift layer between rotations, for images of `size`."""
+    """Move pixels around the circle, between orthogonal matrices that the optimiser turns; for one `size`."""
 
     sources = ("rotation", "mix")
 
@@ -137,7 +137,7 @@ def nearest_orthogonal(matrix: Tensor) -> Tensor:
 class ShiftMixRule(Built):
     """The constant is at most ‖R‖·‖MRᵀ‖ of the executed matrices."""
 
-    def upper(self, module: ShiftMix, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: ShiftMix, shape: Shape, effort: Effort) -> Proof:
         """Prove the constant: 1, up to rounding error."""
         first, second = (dense_upper(weight) for weight in module.weights())
         return Proof(mul_up(first.value, second.value), first.prover)
@@ -162,7 +162,7 @@ class ShiftMixRule(Built):
 
 
 class PartialAbs(nn.Module):
-    """The map |x| on the first `share` of the channels, x on the others: an isometry at every point.
+    """Take |x| on the first `share` of the channels, an isometry at every point; the others stay.
 
     Example:
         >>> PartialAbs(0.5)(torch.tensor([[-1.0, -2.0]]))

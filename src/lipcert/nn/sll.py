@@ -7,6 +7,8 @@ $$ y = x - 2 W^T T^{-1} \sigma(Wx + b), \qquad T_{ii} = \sum_j |W W^T|_{ij}\, q_
 
 T − WWᵀ is diagonally dominant up to a scaling, so ‖T^−½W‖ ≤ 1. Where T is zero, so is the row of W, and its
 step is 0: an ε inside the inverse, as in published code, breaks the bound.
+
+Also in orthogonium.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def sll_steps(gram: Tensor, theta: Tensor) -> Tensor:
 
 
 class SLLLinear(PotentialLinear):
-    """A dense SLL layer."""
+    """Step down a convex potential, by row sums of |WWᵀ| per channel; the shape stays."""
 
     sources = ("weight", "theta")
 
@@ -41,7 +43,10 @@ class SLLLinear(PotentialLinear):
 
 
 class SLLConv2d(PotentialConv2d):
-    """A convolutional SLL layer: |WWᵀ| of every pair of inner channels, summed over the distances of taps."""
+    """Step down a potential of convolutions, by row sums of |WWᵀ| per channel; the shape stays.
+
+    |WWᵀ| is taken for every pair of inner channels and summed over the distances of taps.
+    """
 
     sources = ("weight", "theta")
 

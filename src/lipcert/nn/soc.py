@@ -7,6 +7,8 @@ $$ y = \sum_{j \le T} \frac{A^{j} x}{j!}, \qquad A = \tfrac12 (M - M^T) $$
 with T = 5 terms in training and 12 after it by default. The kernels of A are divided by the
 smallest norm of their unfoldings, times 0.7, so ‖A‖ ≤ 0.7k. The executed A is exactly skew: its
 eigenvalues are iθ with |θ| ≤ ‖A‖, and the layer's norm is the largest |Σ (iθ)^j/j!|.
+
+Also in orthogonium.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from lipcert.errors import InputError
 from lipcert.nn.bases.conv2d import space_to_depth, square_side
 from lipcert.nn.bases.derived import Built, Derived
 from lipcert.nn.bases.linear import DerivedLinear, DerivedLinearRule
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 TERMS = (5, 12)  # in training, in evaluation
 
@@ -53,10 +55,11 @@ _CELLS, _FAR = 64, 5.0
 
 
 class SOCConv2d(Derived):
-    """A skew orthogonal convolution with zero padding and an odd kernel.
+    """Take the exponential of a skew kernel: orthogonal if no channel is added or left out.
 
-    A stride is taken by space-to-depth first. Zero channels make more outputs than inputs; leaving channels
-    out makes fewer. Where neither is needed the layer is orthogonal, up to the truncation of the series.
+    The padding is zero, the kernel odd. A stride is taken by space-to-depth first. Zero channels make more
+    outputs than inputs; leaving channels out makes fewer. Where neither is needed the layer is orthogonal,
+    up to the truncation of the series.
     """
 
     sources = ("raw", "vectors")
@@ -173,7 +176,7 @@ class _Norms:
 
 
 class SOCLinear(DerivedLinear):
-    """A dense layer: the exponential of a skew-symmetric matrix, cut to the rows and columns it needs.
+    """Take the exponential of a skew-symmetric matrix, cut to the rows and columns it needs.
 
     The exponential is complete, not a few terms, so the exponent needs no scaling.
     """
@@ -282,9 +285,9 @@ def _square(terms: int) -> list[Fraction]:
     ],
 )
 class SOCRule(Built):
-    """The constant is `series_upper` of the proved norm of A."""
+    """The constant is 1 up to the truncation of the series, which the proved norm of A bounds."""
 
-    def upper(self, module: SOCConv2d, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: SOCConv2d, shape: Shape, effort: Effort) -> Proof:
         """Prove the constant: 1 for 3×3 kernels and twelve terms."""
         (kernels,) = (w.detach().to("cpu", torch.float64) for w in module.weights())
         if not torch.equal(kernels, -kernels.transpose(0, 1).flip(2, 3)):

@@ -22,7 +22,7 @@ from lipcert.types import Shape
 
 
 class Standardise(nn.Module):
-    """The map x ↦ (x − mean)/std, with one mean per channel and a single std."""
+    """Subtract one mean per channel and divide by a single std."""
 
     mean: Tensor
 

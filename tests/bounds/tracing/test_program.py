@@ -125,7 +125,13 @@ def test_parametrisations_are_bounded_by_the_weight_they_execute() -> None:
         (nn.LayerNorm(3), "not globally Lipschitz"),
         (nn.GroupNorm(1, 3), "not globally Lipschitz"),
         (nn.MultiheadAttention(3, 1), "attention is not globally Lipschitz"),
-        (nn.Softplus(), "no Lipschitz rule"),
+        (nn.Softplus(threshold=5.0), "1: Softplus jumps at its threshold: expected one between 20 and 80"),
+        (nn.Softplus(threshold=700.0), "nothing overflows, got 700"),
+        (nn.Softplus(beta=-1.0), "expected beta between"),
+        (nn.Softmax(dim=0), "1: expected a dimension that is not the batch, got dim=0"),
+        (nn.Softmax(dim=-2), "not the batch, got dim=-2"),
+        (nn.LogSoftmax(), "not the batch, got dim=None"),
+        (nn.CELU(), "no Lipschitz rule"),
         (nn.Bilinear(3, 3, 3), "no Lipschitz rule"),
     ],
 )
@@ -135,8 +141,8 @@ def test_what_has_no_bound_is_refused_with_the_reason(module: nn.Module, reason:
 
 
 def test_the_message_names_the_module_and_the_remedy() -> None:
-    with pytest.raises(UnknownBoundError, match=r"1\.0 \(Softplus\).*@lipcert\.bounds\.rule\(Softplus"):
-        upper(nn.Sequential(scaled(1), nn.Sequential(nn.Softplus())), (3,))
+    with pytest.raises(UnknownBoundError, match=r"1\.0 \(CELU\).*@lipcert\.bounds\.rule\(CELU"):
+        upper(nn.Sequential(scaled(1), nn.Sequential(nn.CELU())), (3,))
 
 
 def test_a_subclass_does_not_inherit_a_rule() -> None:

@@ -62,6 +62,8 @@ def refuse_hidden_methods(path: str, module: nn.Module) -> None:
 
 def refuse_unsettled(path: str, module: nn.Module) -> None:
     """Raise if the weight that is proved may differ from the weight that runs."""
+    if getattr(module, "_is_estimating", False):
+        raise InputError(f"{path}: its weights have estimated norms now: leave estimated_weights first")
     if not module.training:
         return
     if parametrize.is_parametrized(module) or getattr(module, "settles_in_evaluation", False):

@@ -40,6 +40,7 @@ from lipcert.bounds.precision import full_products
 from lipcert.bounds.proof import Bound, LayerBound
 from lipcert.bounds.provers.factorisation import nu
 from lipcert.bounds.provers.rounding import SAFETY, sqrt_up
+from lipcert.bounds.provers.summing import summing
 from lipcert.bounds.tracing.program import Program
 from lipcert.errors import DisagreementError, StaleBoundError, UnknownBoundError
 
@@ -66,7 +67,9 @@ class Replay:
         self._followed, self._model, self._copy = followed, followed.model, followed.copy
         self._program = followed.program
         self._bound = _with_head(bound, self._program)
-        self.growths = growths(self._program, self._bound)
+        self.where = followed.where
+        with summing(self.where):
+            self.growths = growths(self._program, self._bound, self.where)
         example = followed.example()
         self._dtype, self._device = example.dtype, example.device
         self._is_sized = any(hasattr(module, "weights_on") for module in self._model.modules())
@@ -85,6 +88,7 @@ class Replay:
             self._compare(x, modes)
         self._known = self._reference(self._probe, False).features
         self._compare_alone(batches[1])
+        self._compare_with_cpu(batches)
         self._compare_operations(batches[1])
         changed = before.change_in(self._model)
         if changed is not None:
@@ -103,6 +107,21 @@ class Replay:
         alone = torch.cat([self._reference(sample, False).features for sample in torch.split(x, 1)])
         if not within(alone, together.features, self._double_tolerance(together)):
             raise UnknownBoundError("model: its output for a sample depends on the others of its batch")
+
+    @torch.no_grad()
+    def _compare_with_cpu(self, batches: Sequence[Tensor]) -> None:
+        """Raise unless the device of the layers computes what the CPU does."""
+        if self.where.type == "cpu":
+            return
+        there = self._followed.on_cpu()
+        for x in batches:
+            here = self._reference(x, False)
+            expected = plain(there, x.detach().to("cpu", torch.float64))
+            if not within(here.features, expected, self._double_tolerance(here)):
+                raise DisagreementError(
+                    f"device: {self.where} computes other float64 numbers than the CPU, beyond rounding "
+                    "errors; certify on the CPU, and run lipcert doctor --selftest for a report"
+                )
 
     @torch.no_grad()
     def _compare_operations(self, x: Tensor) -> None:
@@ -132,7 +151,8 @@ class Replay:
         for mode in modes:
             if self._dtype in (torch.float32, torch.float64):
                 self._agree(self._model, own, reference, self._own_tolerance(reference, least), mode)
-            self._agree(self._copy, same, reference, self._double_tolerance(reference), mode)
+            with summing(self.where):
+                self._agree(self._copy, same, reference, self._double_tolerance(reference), mode)
         return reference
 
     def outputs(self, x: Tensor) -> Tensor:
@@ -170,17 +190,18 @@ class Replay:
         return x.detach().to(self._device, self._dtype)
 
     def _wide(self, x: Tensor) -> Tensor:
-        return x.detach().to("cpu", torch.float64)
+        return x.detach().to(self.where, torch.float64)
 
     @torch.no_grad()
     def _reference(self, x: Tensor, float32: bool) -> Evaluation:
         """Return the steps' outputs in float64, and their possible error."""
         x = self._wide(x)
-        try:
-            return evaluate(self._program, self._bound, x, float32, growths=self.growths)
-        except NotImplementedError:  # a rule without bounds of rounding errors
-            features = plain(self._program, x)
-            return Evaluation(features, features.new_full((len(features),), torch.nan))
+        with summing(self.where):
+            try:
+                return evaluate(self._program, self._bound, x, float32, growths=self.growths)
+            except NotImplementedError:  # a rule without bounds of rounding errors
+                features = plain(self._program, x)
+                return Evaluation(features, features.new_full((len(features),), torch.nan))
 
     def _own_reference(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the steps' outputs in the model's precision, and how far the model's may lie from them."""

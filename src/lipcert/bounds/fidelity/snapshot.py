@@ -38,6 +38,8 @@ _PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, torc
 # How many functions, classes and objects in a row a record follows.
 _DEPTH = 4
 
+_CPU = torch.device("cpu")
+
 # Bytes that one thread compares at a time.
 _PIECE = 1 << 22
 
@@ -75,11 +77,11 @@ def _refuse_shared(model: nn.Module, copied: nn.Module) -> None:
             raise UnknownBoundError(f"{path}: a copy of the model shares this tensor with the original")
 
 
-def frozen_copy(model: nn.Module) -> nn.Module:
-    """Return the private copy that is certified: float64, on the CPU, unaffected by later training."""
+def frozen_copy(model: nn.Module, where: torch.device = _CPU) -> nn.Module:
+    """Return the private copy that is certified: float64, on this device, unaffected by later training."""
     copied = settled_copy(model)
     try:
-        return copied.to("cpu", torch.float64)
+        return copied.to(where, torch.float64)
     except Exception as error:  # the user's classes may define how they are converted
         raise UnknownBoundError(f"the model cannot be converted to float64: {reason(error)}") from error
 
@@ -99,7 +101,7 @@ def refuse_other_numbers(model: nn.Module, frozen: nn.Module) -> None:
     for path, mine in [*model.named_parameters(), *model.named_buffers()]:
         if path in theirs and mine.is_floating_point():  # a parametrised weight has another name in the copy
             wide = mine.detach().to("cpu", torch.float64)
-            if _first_difference([(path, wide, theirs[path].detach())]) is not None:
+            if _first_difference([(path, wide, theirs[path].detach().cpu())]) is not None:
                 raise UnknownBoundError(f"{path}: the proved copy and the model hold different numbers")
 
 

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
 from lipcert.bounds.contract import Proof
+from lipcert.bounds.precision import in_double
 from lipcert.bounds.provers.convolutions import PROVERS, Prover
 from lipcert.bounds.provers.factorisation import scale_to_one
 from lipcert.bounds.provers.fourier import circular_norm_upper
 from lipcert.bounds.provers.geometry import Geometry
 from lipcert.bounds.provers.proof_cache import remembered
 from lipcert.bounds.provers.rounding import U, ldexp_up, mul_up, sqrt_up
+from lipcert.types import Effort
 
 
-def convolution_upper(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
+def convolution_upper(weight: Tensor, geometry: Geometry, effort: Effort) -> Proof:
     """Prove the norm of a convolution; weight (c_out, c_in/groups, k₁, k₂)."""
     return remembered(weight, (geometry, effort), lambda: _prove(weight, geometry, effort))
 
 
-def _prove(weight: Tensor, geometry: Geometry, effort: str) -> Proof:
-    scaled, exponent = scale_to_one(weight.detach().to("cpu", torch.float64))
+def _prove(weight: Tensor, geometry: Geometry, effort: Effort) -> Proof:
+    scaled, exponent = scale_to_one(in_double(weight))
     if scaled is None:
         return Proof(0.0, "known")
     name, prover = choose_prover(scaled, geometry, effort)
     return Proof(ldexp_up(prover.upper(scaled, geometry), exponent), name)
 
 
-def choose_prover(weight: Tensor, geometry: Geometry, effort: str) -> tuple[str, Prover]:
+def choose_prover(weight: Tensor, geometry: Geometry, effort: Effort) -> tuple[str, Prover]:
     """Return the tightest prover that can prove this bound at this effort, with its name."""
     provers = [(name, PROVERS.create(name)) for name in PROVERS]
     fit = [p for p in provers if p[1].can_prove(geometry) and p[1].is_affordable(weight, geometry, effort)]
@@ -43,7 +44,7 @@ def any_size_upper(weight: Tensor) -> float:
     polynomial of degree k − 1 in either variable, and a polynomial of degree d is nowhere larger than
     1/cos(πd/N) times its largest value at N > 2d equally spaced points (Ehlich and Zeller, 1964).
     """
-    scaled, exponent = scale_to_one(weight.detach().to("cpu", torch.float64))
+    scaled, exponent = scale_to_one(in_double(weight))
     if scaled is None:
         return 0.0
     degrees = [k - 1 for k in scaled.shape[2:]]

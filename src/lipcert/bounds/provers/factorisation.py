@@ -13,11 +13,13 @@ made it. See docs/proofs.md, theorem 1.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lipcert.bounds.precision import in_double
 from lipcert.bounds.provers.rounding import SAFETY, TINY, U, gamma, ldexp_up, sqrt_up, up
 from lipcert.errors import InputError
 
@@ -37,8 +39,7 @@ def spectral_norm_upper(matrix: Tensor) -> float:
         >>> spectral_norm_upper(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
         4.00000000000...
     """
-    a = matrix.detach().to("cpu", torch.float64)  # exact from any shorter float
-    scaled, exponent = scale_to_one(a)
+    scaled, exponent = scale_to_one(in_double(matrix))  # exact from any shorter float
     if scaled is None:
         return 0.0
     if scaled.shape[0] > scaled.shape[1]:
@@ -112,7 +113,7 @@ def gram_uppers(gram: Tensor, terms: int, absolute: Tensor) -> Tensor:
         + 4 * U * shift
         + n * (terms + n + 4) * TINY
     )
-    return torch.nextafter(shift + SAFETY * error, shift.new_tensor(torch.inf))
+    return torch.nextafter(shift + SAFETY * error, torch.full_like(shift, torch.inf))
 
 
 def _factorise(gram: Tensor, floor: float) -> tuple[float, Tensor, Tensor]:
@@ -162,6 +163,8 @@ def _symmetric_abs(x: Tensor) -> Tensor:
 def _largest_eigenvalue(gram: Tensor) -> float:
     """Estimate the largest eigenvalue, from either side; only the tightness of the bound depends on it."""
     n = gram.shape[-1]
+    if gram.is_meta:  # there are no numbers: the cost of a proof is being counted
+        return 1.0
     if len(gram) > 4:
         return float(torch.linalg.eigvalsh(_likely_largest(gram))[:, -1].max())
     if n > _DENSE_SOLVE:
@@ -169,16 +172,28 @@ def _largest_eigenvalue(gram: Tensor) -> float:
 
         start = np.cos(np.arange(n, dtype=np.float64))  # fixed, so that proofs are repeatable
         try:
-            return max(float(eigsh(g.numpy(), k=1, v0=start, return_eigenvectors=False)[0]) for g in gram)
+            return max(float(eigsh(_for_scipy(g), k=1, v0=start, return_eigenvectors=False)[0]) for g in gram)
         except ArpackError:
             return float(torch.linalg.eigvalsh(gram)[:, -1].max())
     return float(torch.linalg.eigvalsh(gram)[:, -1].max())
 
 
+def _for_scipy(gram: Tensor) -> Any:
+    """Return a matrix for scipy: its numbers on the CPU, else its products with vectors, made where it is."""
+    if gram.device.type == "cpu":
+        return gram.numpy()
+    from scipy.sparse.linalg import LinearOperator
+
+    def product(v: Any) -> Any:
+        return (gram @ torch.from_numpy(np.ascontiguousarray(v).ravel()).to(gram.device)).cpu().numpy()
+
+    return LinearOperator(tuple(gram.shape), matvec=product, dtype=np.float64)
+
+
 def _likely_largest(gram: Tensor) -> Tensor:
     """Return the four matrices of the batch in which a short power iteration grows most."""
-    v = torch.ones(gram.shape[0], gram.shape[-1], 1, dtype=gram.dtype)
-    v += 0.5 * torch.cos(torch.arange(gram.shape[-1], dtype=gram.dtype))[:, None]
+    v = gram.new_ones(gram.shape[0], gram.shape[-1], 1)
+    v += 0.5 * torch.cos(torch.arange(gram.shape[-1], dtype=gram.dtype, device=gram.device))[:, None]
     for _ in range(8):
         v = gram @ v
         v = v / torch.linalg.vector_norm(v, dim=1, keepdim=True).clamp_min(TINY)

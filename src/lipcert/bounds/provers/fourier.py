@@ -56,8 +56,8 @@ def _choices(grid: tuple[int, int]) -> list[tuple[tuple[int, int], Twist]]:
 
 def norm_estimate(a: Tensor) -> float:
     """Estimate the largest norm of (F, n, m) matrices by short power iteration, to choose what to prove."""
-    v = torch.ones(len(a), a.shape[2], 1, dtype=a.dtype)
-    v += 0.5 * torch.cos(torch.arange(a.shape[2], dtype=a.dtype))[:, None]
+    v = a.new_ones(len(a), a.shape[2], 1)
+    v += 0.5 * torch.cos(torch.arange(a.shape[2], dtype=a.dtype, device=a.device))[:, None]
     for _ in range(4):
         v = a.mT @ (a @ v)
         v = v / torch.linalg.vector_norm(v, dim=1, keepdim=True).clamp_min(U)
@@ -133,8 +133,8 @@ def symbol(weight: Tensor, grid: tuple[int, int], frequencies: Tensor) -> tuple[
     turns = down.flatten() * frequencies[:, :1] * grid[1] + right.flatten() * frequencies[:, 1:] * grid[0]
     cos, sin = _table(period)
     flat = weight.reshape(outputs * inputs, -1).T  # (taps, o·i)
-    real = (cos[turns % period] @ flat).view(-1, outputs, inputs)
-    imag = -(sin[turns % period] @ flat).view(-1, outputs, inputs)
+    real = (cos[turns % period].to(flat) @ flat).view(-1, outputs, inputs)
+    imag = -(sin[turns % period].to(flat) @ flat).view(-1, outputs, inputs)
     return real, imag
 
 
@@ -143,11 +143,16 @@ def real_matrix(real: Tensor, imag: Tensor) -> Tensor:
     return torch.cat([torch.cat([real, -imag], dim=2), torch.cat([imag, real], dim=2)], dim=1)
 
 
-@lru_cache(maxsize=16)
 def _table(period: int) -> tuple[Tensor, Tensor]:
     """Return cos and sin of 2πj/period for all j, each within 4u, by reduction to the first octant."""
-    table = [_turn(j, period) for j in range(period)]
-    return tuple(torch.tensor(column, dtype=torch.float64) for column in zip(*table, strict=True))  # type: ignore[return-value]
+    cos, sin = (torch.tensor(column, dtype=torch.float64) for column in _turns(period))
+    return cos, sin
+
+
+@lru_cache(maxsize=16)  # numbers only: tensors would stay on the device on which they were made first
+def _turns(period: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    cos, sin = zip(*(_turn(j, period) for j in range(period)), strict=True)
+    return cos, sin
 
 
 def _turn(j: int, period: int) -> tuple[float, float]:

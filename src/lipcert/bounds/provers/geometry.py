@@ -48,7 +48,7 @@ def _padding(
 class Geometry:
     """A convolution without its weights; padding is (left, right) per dimension."""
 
-    size: tuple[int, int]  # of the input
+    size: tuple[int, int]  # the input's height and width
     kernel: tuple[int, int]
     stride: tuple[int, int]
     padding: tuple[tuple[int, int], tuple[int, int]]

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lipcert.bounds.provers.factorisation import gram_upper
 from lipcert.bounds.provers.rounding import sqrt_up
+from lipcert.bounds.provers.summing import summing
 from lipcert.types import Shape
 
 # The largest side of a Gram matrix: half a gigabyte.
@@ -35,6 +36,7 @@ class Operator:
     absolute_apply: Callable[[Tensor], Tensor]
     absolute_adjoint: Callable[[Tensor], Tensor]
     terms: int
+    device: torch.device
 
     @property
     def side(self) -> int:
@@ -44,12 +46,13 @@ class Operator:
 
 def operator_norm_upper(operator: Operator) -> float:
     """Bound ‖A‖₂ from above by AAᵀ or AᵀA, whichever is smaller."""
-    rows = torch.ones(1, *operator.input_shape, dtype=torch.float64)
-    columns = torch.ones(1, *operator.output_shape, dtype=torch.float64)
-    # ‖A‖_∞‖A‖₁ bounds ‖|A|‖₂².
-    absolute = float(operator.absolute_apply(rows).max()) * float(operator.absolute_adjoint(columns).max())
-    square = gram_upper(_gram(operator)[None], operator.terms, absolute)
-    return sqrt_up(square)
+    rows = torch.ones(1, *operator.input_shape, dtype=torch.float64, device=operator.device)
+    columns = torch.ones(1, *operator.output_shape, dtype=torch.float64, device=operator.device)
+    with summing(operator.device):
+        # ‖A‖_∞‖A‖₁ bounds ‖|A|‖₂².
+        largest = (operator.absolute_apply(rows).max(), operator.absolute_adjoint(columns).max())
+        gram = _gram(operator)
+    return sqrt_up(gram_upper(gram[None], operator.terms, float(largest[0]) * float(largest[1])))
 
 
 def _gram(operator: Operator) -> Tensor:
@@ -58,10 +61,10 @@ def _gram(operator: Operator) -> Tensor:
     first, second = (operator.adjoint, operator.apply) if wide else (operator.apply, operator.adjoint)
     n = math.prod(shape)
     step = max(1, _CHUNK // max(math.prod(operator.input_shape), math.prod(operator.output_shape)))
-    gram = torch.empty(n, n, dtype=torch.float64)
+    gram = torch.empty(n, n, dtype=torch.float64, device=operator.device)
     for start in range(0, n, step):
         stop = min(start + step, n)
-        units = torch.zeros(stop - start, n, dtype=torch.float64)
-        units[torch.arange(stop - start), torch.arange(start, stop)] = 1.0
+        units = gram.new_zeros(stop - start, n)
+        units.diagonal(start).fill_(1.0)
         gram[start:stop] = second(first(units.view(-1, *shape))).flatten(1)
     return gram

@@ -41,7 +41,7 @@ def fresh_proofs() -> Iterator[None]:
 
 def remembered(weight: Tensor, settings: object, prove: Callable[[], Proof]) -> Proof:
     """Return the proof, from the cache if it took long. The repr of `settings` covers all but the weights."""
-    if not _asked.get():
+    if not _asked.get() or weight.is_meta:
         return prove()
     path = _folder() / f"{_key(weight, settings)}.json"
     known = _read(path)
@@ -78,7 +78,7 @@ _PROVERS = _fingerprint()
 def _read(path: Path) -> Proof | None:
     """Read a proof; None for a missing or damaged file, so that the bound is proved again."""
     try:
-        entry = json.loads(path.read_text())
+        entry = json.loads(path.read_text(encoding="utf-8"))
         proof = Proof(float.fromhex(entry["upper"]), str(entry["prover"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

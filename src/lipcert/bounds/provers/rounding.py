@@ -28,7 +28,7 @@ SCALAR = 1.0 + 2.0**-23
 
 
 def gamma(k: int) -> float:
-    """Return γ_k = ku / (1 − ku): the relative error of k roundings in any order (Higham, Lemma 3.1)."""
+    """Return γ_k = ku / (1 − ku): the relative error of k rounded operations (Higham, Lemma 3.1)."""
     return k * U / (1 - k * U)
 
 

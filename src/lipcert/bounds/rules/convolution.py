@@ -15,7 +15,7 @@ from lipcert.bounds.krylov import LinearMap
 from lipcert.bounds.provers.convolution_norm import convolution_upper
 from lipcert.bounds.provers.geometry import Geometry, Setting, per_axis
 from lipcert.bounds.rules.linear import dot_gain, dot_roundoff
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 Conv = nn.Conv1d | nn.Conv2d
 
@@ -39,7 +39,7 @@ Conv = nn.Conv1d | nn.Conv2d
     ],
 )
 class ConvRule(LinearMap[Conv]):
-    """The norm of a convolution on the actual input size, with its stride, padding, dilation and groups."""
+    """The constant is the norm on the actual input size, with stride, padding, dilation and groups."""
 
     def apply(self, module: Conv, v: Tensor) -> Tensor:
         """Return W v."""
@@ -51,7 +51,7 @@ class ConvRule(LinearMap[Conv]):
         back = Geometry.of(module, shape).transpose(_as_images(module, u), _as_images(module, module.weight))
         return back.reshape(u.shape[0], *shape)
 
-    def upper(self, module: Conv, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: Conv, shape: Shape, effort: Effort) -> Proof:
         """Prove the norm by Gram matrix or Fourier symbol."""
         return convolution_upper(_as_images(module, module.weight), Geometry.of(module, shape), effort)
 
@@ -105,7 +105,7 @@ def _as_images(module: nn.Module, x: Tensor) -> Tensor:
     ],
 )
 class ConvTranspose2dRule(LinearMap[nn.ConvTranspose2d]):
-    """The norm of the convolution whose adjoint the layer is."""
+    """The constant is the norm of the convolution whose adjoint the layer is."""
 
     def apply(self, module: nn.ConvTranspose2d, v: Tensor) -> Tensor:
         """Return W v."""
@@ -116,7 +116,7 @@ class ConvTranspose2dRule(LinearMap[nn.ConvTranspose2d]):
         g = _geometry_behind(module, tuple(u.shape[-2:]))
         return g.convolve(u, module.weight)[..., : shape[-2], : shape[-1]]
 
-    def upper(self, module: nn.ConvTranspose2d, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: nn.ConvTranspose2d, shape: Shape, effort: Effort) -> Proof:
         """Prove the norm of the convolution whose adjoint the layer is."""
         geometry = _geometry_behind(module, _output_size(module, shape))
         return convolution_upper(module.weight, geometry, effort)

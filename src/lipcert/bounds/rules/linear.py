@@ -15,7 +15,7 @@ from lipcert.bounds.krylov import LinearMap
 from lipcert.bounds.provers.factorisation import nu, spectral_norm_upper
 from lipcert.bounds.provers.proof_cache import remembered
 from lipcert.bounds.provers.rounding import SAFETY, gamma
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 
 @rule(
@@ -28,7 +28,7 @@ from lipcert.types import Shape
     ],
 )
 class LinearRule(LinearMap[nn.Linear]):
-    """The map x ↦ Wx + b on the last dimension: ‖W‖₂ for any leading dimensions."""
+    """The constant is ‖W‖₂; the layer acts on the last dimension, whatever the leading ones are."""
 
     def apply(self, module: nn.Linear, v: Tensor) -> Tensor:
         """Return W v; a single vector takes `mv`, whose gradient is a plain outer product."""
@@ -47,7 +47,7 @@ class LinearRule(LinearMap[nn.Linear]):
             return super().iterate(module, vector, times)
         return improved(weight[None], vector[None, :, None], times)[0, :, 0]
 
-    def upper(self, module: nn.Linear, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: nn.Linear, shape: Shape, effort: Effort) -> Proof:
         """Prove the norm exactly for any effort, because the prover is quick for stored matrices."""
         return dense_upper(module.weight)
 

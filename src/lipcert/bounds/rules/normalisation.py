@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lipcert.bounds.contract import Proof, Rule, refuse, rule, sample_norm
 from lipcert.bounds.provers.rounding import TINY, U
 from lipcert.errors import InputError, UnknownBoundError
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d
 
@@ -44,7 +44,7 @@ def _example(module: BatchNorm, shape: Shape) -> tuple[nn.Module, Shape]:
 class BatchNormRule(Rule[BatchNorm]):
     """The constant is the largest gain of the running statistics."""
 
-    def upper(self, module: BatchNorm, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: BatchNorm, shape: Shape, effort: Effort) -> Proof:
         """Return max|γ/√(var + eps)| in float64, with room for eight rounding errors."""
         if module.training:
             raise InputError("batch norm in training mode mixes samples: call model.eval() first")

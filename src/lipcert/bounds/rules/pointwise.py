@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
-from lipcert.bounds.contract import Channelwise, register, sample_norm
+from lipcert.bounds.contract import Channelwise, register, sample_norm, settings_roundoff
 from lipcert.bounds.provers.rounding import SCALAR, U
+from lipcert.errors import UnknownBoundError
 from lipcert.types import Shape
 
 
 class Smooth(Channelwise):
-    """An activation whose values are rounded, by a few units in the last place per entry."""
+    """The constant is the largest slope; values are rounded by a few units in the last place per entry."""
 
     def roundoff(self, module: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
         """Return 16u·max(1, slope)·‖1 + |x| + |y|‖: generous for any libm, exp(x) − 1 included."""
@@ -68,18 +70,73 @@ class GELURule(Smooth):
         return 1.1289041452 if module.approximate == "none" else 1.1289930687
 
 
+class HardtanhRule(Channelwise):
+    """The slopes are 0 and 1; limits that float32 rounds are other limits in a float32 module."""
+
+    def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """Return 0 where float32 represents the limits, else a unit of the larger one per entry."""
+        return settings_roundoff(output, float(module.min_val), float(module.max_val))
+
+
+class SoftplusRule(Smooth):
+    r"""The slope of $\log(1 + e^{\beta x})/\beta$ is a sigmoid, below 1.
+
+    torch returns x itself where βx exceeds the threshold T. That is not the formula, but less by up to
+    $\log(1 + e^{-T})/\beta$, and the function that runs jumps by as much (`jump`).
+    """
+
+    def constant(self, module: Any, shape: Shape | None) -> float:
+        """Return 1, for settings with which the jump is small and no exponential overflows in float32."""
+        low, high = SOFTPLUS_THRESHOLDS
+        if not low <= module.threshold <= high:
+            raise UnknownBoundError(
+                f"Softplus jumps at its threshold: expected one between {low:g} and {high:g}, where that is "
+                f"small and nothing overflows, got {module.threshold}"
+            )
+        if not SOFTPLUS_BETAS[0] <= module.beta <= SOFTPLUS_BETAS[1]:
+            raise UnknownBoundError(f"Softplus: expected beta between 1e-6 and 1e6, got {module.beta}")
+        return 1.0
+
+    def jump(self, module: Any) -> float:
+        """Return e^−T/β, with room for a threshold that is rounded to float32."""
+        return 1.001 * math.exp(-module.threshold) / float(module.beta)
+
+    def float32_underflow(self, module: Any) -> float:
+        """Return the loss of an exponential, which is divided by β."""
+        return super().float32_underflow(module) * max(1.0, 1.001 / float(module.beta))
+
+
 # max of d/dx x·sigmoid(x), at x = 2.3993572805…
 SILU_SLOPE = 1.0998393202
 
+# max of d/dx x·tanh(log(1 + e^x)), at x = 1.4905711794…
+MISH_SLOPE = 1.0884981613
+
+# Below the default of torch the jump of Softplus is more than rounding; e^88 overflows in float32.
+SOFTPLUS_THRESHOLDS = (20.0, 80.0)
+SOFTPLUS_BETAS = (1e-6, 1e6)
+
+register(Channelwise(1.0), nn.ReLU, examples=[lambda: (nn.ReLU(), (6,))])
 register(
-    Channelwise(1.0),
-    nn.ReLU,
+    HardtanhRule(),
     nn.ReLU6,
     nn.Hardtanh,
     examples=[
-        lambda: (nn.ReLU(), (6,)),
         lambda: (nn.ReLU6(), (6,)),
         lambda: (nn.Hardtanh(), (6,)),
+        lambda: (nn.Hardtanh(-0.1, 0.7), (6,)),
+    ],
+)
+register(Smooth(MISH_SLOPE), nn.Mish, examples=[lambda: (nn.Mish(), (6,))])
+# (2x + 3)/6 between −3 and 3, at most 3/2.
+register(Smooth(1.5), nn.Hardswish, examples=[lambda: (nn.Hardswish(), (6,))])
+register(
+    SoftplusRule(),
+    nn.Softplus,
+    examples=[
+        lambda: (nn.Softplus(), (6,)),
+        lambda: (nn.Softplus(beta=20.0), (6,)),
+        lambda: (nn.Softplus(beta=0.3, threshold=33.3), (6,)),
     ],
 )
 register(Smooth(1.0), nn.Tanh, examples=[lambda: (nn.Tanh(), (6,))])

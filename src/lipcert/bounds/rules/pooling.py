@@ -14,7 +14,7 @@ from lipcert.bounds.provers.gram import EXACT_SIDE, Operator, operator_norm_uppe
 from lipcert.bounds.provers.rounding import mul_up, sqrt_up, up
 from lipcert.bounds.rules.linear import dot_gain, dot_roundoff
 from lipcert.errors import UnknownBoundError
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 
 def _axes(module: nn.Module, *names: str) -> list[tuple[int, ...]]:
@@ -65,7 +65,7 @@ def _averaging(module: nn.Module, shape: Shape) -> Operator:
 
     window = math.prod(k for (k,) in _axes(module, "kernel_size"))
     output = tuple(module(origin).shape[1:])
-    return Operator(shape, output, module, adjoint, module, adjoint, terms=window + 4)
+    return Operator(shape, output, module, adjoint, module, adjoint, window + 4, torch.device("cpu"))
 
 
 @rule(
@@ -95,7 +95,7 @@ class AvgPoolRule(Constant):
         divisor = abs(getattr(module, "divisor_override", None) or window)
         return mul_up(sqrt_up(up(windows / window)), up(window / divisor))
 
-    def upper(self, module: Any, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: Any, shape: Shape, effort: Effort) -> Proof:
         """Prove the constant by the formula, or exactly where edges are averaged differently."""
         if not _uneven(module) or effort == "fast":
             return super().upper(module, shape, effort)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
-from lipcert.bounds.contract import Constant, register, rule
+from lipcert.bounds.contract import Constant, register, rule, settings_roundoff
 from lipcert.errors import InputError
 from lipcert.types import Shape
 
@@ -43,7 +44,6 @@ register(
     nn.Flatten,
     nn.Unflatten,
     nn.ZeroPad2d,
-    nn.ConstantPad2d,
     nn.PixelShuffle,
     nn.PixelUnshuffle,
     nn.ChannelShuffle,
@@ -54,12 +54,26 @@ register(
         lambda: (nn.Flatten(), (2, 3, 3)),
         lambda: (nn.Unflatten(1, (2, 3)), (6,)),
         lambda: (nn.ZeroPad2d(1), (2, 3, 3)),
-        lambda: (nn.ConstantPad2d(1, 2.5), (2, 3, 3)),
         lambda: (nn.PixelShuffle(2), (4, 3, 3)),
         lambda: (nn.PixelUnshuffle(2), (2, 4, 4)),
         lambda: (nn.ChannelShuffle(2), (4, 3, 3)),
     ],
 )
+
+
+@rule(
+    nn.ConstantPad2d,
+    examples=[
+        lambda: (nn.ConstantPad2d(1, 2.5), (2, 3, 3)),
+        lambda: (nn.ConstantPad2d(1, 0.1), (2, 3, 3)),
+    ],
+)
+class ConstantPadRule(Constant):
+    """The constant is 1; a number that float32 rounds is another number in a float32 module."""
+
+    def roundoff(self, module: Any, inputs: Sequence[Tensor], output: Tensor) -> Tensor:
+        """Return 0 where float32 represents the number, else a unit of it per entry."""
+        return settings_roundoff(output, float(module.value))
 
 
 @rule(

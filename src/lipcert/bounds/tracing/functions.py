@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import fx, nn
 
+from lipcert.bounds.rules.averages import Mean
 from lipcert.bounds.rules.joins import Add, Concatenate
 from lipcert.bounds.rules.shapes import Permute, Reshape
 
@@ -89,6 +90,10 @@ def _leaky_relu(negative_slope: float = 0.01, inplace: bool = False) -> nn.Modul
     return nn.LeakyReLU(negative_slope, inplace)
 
 
+def _relu6(inplace: bool = False) -> nn.Module:
+    return nn.Hardtanh(0, 6, inplace)  # with whole numbers, as torch passes them on
+
+
 def _max_pool(
     kernel_size: int,
     stride: int | None = None,
@@ -100,7 +105,24 @@ def _max_pool(
     return nn.MaxPool2d(kernel_size, stride, padding, dilation, return_indices, ceil_mode)
 
 
+def _mean(x: fx.Node, dim: Any = None, keepdim: bool = False) -> Converted:
+    dims = (dim,) if isinstance(dim, int) else tuple(dim or ())
+    return (Mean(*dims, keepdim=keepdim), (x,)) if dims and 0 not in dims else None
+
+
+def _softmax(make: Callable[..., nn.Module]) -> Callable[..., Converted]:
+    """Return a converter for softmax along a dimension that is given and is not the batch."""
+
+    def convert(
+        x: fx.Node, dim: int | None = None, _stacklevel: int = 3, dtype: torch.dtype | None = None
+    ) -> Converted:
+        return (make(dim=dim), (x,)) if dim and dtype is None else None
+
+    return convert
+
+
 _relu = _one_input(nn.ReLU)
+_softmaxes, _log_softmaxes = _softmax(nn.Softmax), _softmax(nn.LogSoftmax)
 _tanh = _one_input(nn.Tanh)
 _sigmoid = _one_input(nn.Sigmoid)
 
@@ -133,4 +155,19 @@ _FUNCTIONS: dict[Any, Callable[..., Converted]] = {
     F.dropout: _one_input(_dropout),
     F.max_pool2d: _one_input(_max_pool),
     F.avg_pool2d: _one_input(nn.AvgPool2d),
+    F.adaptive_avg_pool1d: _one_input(nn.AdaptiveAvgPool1d),
+    F.adaptive_avg_pool2d: _one_input(nn.AdaptiveAvgPool2d),
+    torch.mean: _mean,
+    "Tensor.mean": _mean,
+    F.relu6: _one_input(_relu6),
+    F.hardtanh: _one_input(nn.Hardtanh),
+    F.hardswish: _one_input(nn.Hardswish),
+    F.mish: _one_input(nn.Mish),
+    F.softplus: _one_input(nn.Softplus),
+    F.softmax: _softmaxes,
+    torch.softmax: _softmaxes,
+    "Tensor.softmax": _softmaxes,
+    F.log_softmax: _log_softmaxes,
+    torch.log_softmax: _log_softmaxes,
+    "Tensor.log_softmax": _log_softmaxes,
 }

@@ -37,38 +37,87 @@ class SeesWrites(fx.Proxy):
 
 def overwrites(nodes: Sequence[fx.Node], steps: Sequence[Step]) -> bool:
     """Return whether anything works in place; raise where that changes what other code sees."""
-    layers = [step.path for step in steps if getattr(step.module, "inplace", False)]
+    writers = {step.name for step in steps if getattr(step.module, "inplace", False)}
+    writers |= {node.name for node in nodes if node.target is operator.iadd}
     used = [_users(node) for node in nodes if node.op != "output"]
-    if layers and any(len(users) != 1 for users in used if users):
-        raise UnknownBoundError(f"{layers[0]} works in place, in a model where a value is used twice")
-    sums = [node for node in nodes if node.target is operator.iadd]
-    makers = {step.name: step for step in steps}
-    for node in sums:
-        if not _is_left_alone(node, list(nodes), makers):
-            raise UnknownBoundError(
-                f"{node.name}: += works in place on a value that may be used elsewhere; write x = x + y"
-            )
-    return bool(layers or sums)
+    sums = writers & {node.name for node in nodes if node.target is operator.iadd}
+    if sums or (writers and any(len(users) != 1 for users in used if users)):
+        _Memory(steps, writers).check(nodes)
+    return bool(writers)
+
+
+class _Memory:
+    """The memory behind every value of a program, and how often it was written when the value was made.
+
+    A layer that makes new memory for sure begins a piece of memory; any other shares that of its inputs. A
+    value whose memory was written after it was made is no longer what the trace says, and may not be read.
+    """
+
+    def __init__(self, steps: Sequence[Step], writers: set[str]) -> None:
+        self._steps = {step.name: step for step in steps}
+        self._writers = writers
+        self._made: dict[str, tuple[frozenset[str], int]] = {}  # pieces of memory, and the time
+        self._written: dict[str, tuple[int, str]] = {}  # when a piece was written last, and by what
+
+    def check(self, nodes: Sequence[fx.Node]) -> None:
+        """Raise where a value is read after its memory was overwritten by something else."""
+        for time, node in enumerate(nodes):
+            if node.op == "placeholder":
+                self._made[node.name] = frozenset({node.name}), time
+            elif node.op == "output" or not asks_for_size(node):
+                self._execute(time, node)
+
+    def _execute(self, time: int, node: fx.Node) -> None:
+        inputs = [value for value in node.all_input_nodes if value.name in self._made]
+        for value in inputs:
+            pieces, made = self._made[value.name]
+            for piece in pieces:
+                written, writer = self._written.get(piece, (-1, ""))
+                if written > made:
+                    raise UnknownBoundError(self._told(writer))
+        if node.op in ("output", "get_attr"):
+            return
+        if node.name in self._writers:
+            pieces = self._overwritten(node, inputs)
+            self._written.update(dict.fromkeys(pieces, (time, node.name)))
+        elif _makes_new_memory(self._steps[node.name]):
+            pieces = frozenset({node.name})
+        else:
+            pieces = frozenset().union(*(self._made[value.name][0] for value in inputs), {f"?{node.name}"})
+        self._made[node.name] = pieces, time
+
+    def _overwritten(self, node: fx.Node, inputs: Sequence[fx.Node]) -> frozenset[str]:
+        """Return the memory that a node writes; raise where others may hold it, or it is also read."""
+        left = node.args[0]
+        if not isinstance(left, fx.Node) or left.name not in self._made:
+            raise UnknownBoundError(self._told(node.name))
+        pieces, _ = self._made[left.name]
+        # A layer that is neither torch's nor ours may keep what it returned.
+        makers = [self._steps.get(piece.removeprefix("?")) for piece in pieces]
+        kept = any(maker is not None and not _is_known(maker) for maker in makers)
+        if kept or any(pieces & self._made[value.name][0] for value in inputs if value is not left):
+            raise UnknownBoundError(self._told(node.name))
+        return pieces
+
+    def _told(self, writer: str) -> str:
+        step = self._steps[writer]
+        if getattr(step.module, "inplace", False):
+            return f"{step.path} works in place, on a value that may be used elsewhere; set inplace=False"
+        return f"{writer}: += works in place on a value that may be used elsewhere; write x = x + y"
 
 
 def _users(node: fx.Node) -> list[fx.Node]:
     return [user for user in node.users if not asks_for_size(user)]
 
 
-def _is_left_alone(node: fx.Node, order: list[fx.Node], makers: dict[str, Step]) -> bool:
-    """Return whether the left side has its own memory, and nothing reads it after the sum."""
-    left = node.args[0]
-    if not isinstance(left, fx.Node):
-        return False
-    others = [user for user in _users(left) if user is not node]
-    made = [user.name for user in others] + ([] if left.op == "placeholder" else [left.name])
-    earlier = all(order.index(user) < order.index(node) for user in others)
-    return earlier and all(name in makers and _makes_new_memory(makers[name]) for name in made)
+def _is_known(step: Step) -> bool:
+    """Return whether a layer is torch's or ours, so that it keeps none of its outputs."""
+    return type(step.module).__module__.split(".")[0] in ("torch", "lipcert")
 
 
 def _makes_new_memory(step: Step) -> bool:
     """Return whether the output is surely no view of an input: known layers, both usual layouts."""
-    if type(step.module).__module__.split(".")[0] not in ("torch", "lipcert"):
+    if not _is_known(step):
         return False
     images = all(len(shape) == 3 for shape in step.input_shapes)
     layouts = [torch.contiguous_format, torch.channels_last] if images else [torch.contiguous_format]

@@ -7,6 +7,7 @@ error that names the place.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -21,11 +22,13 @@ from lipcert.bounds.contract import (
     rule_of,
 )
 from lipcert.bounds.fidelity.guards import precision_settings, refuse_tampering_anywhere, without_randomness
+from lipcert.bounds.provers.rounding import SAFETY
 from lipcert.bounds.rules.joins import Add
 from lipcert.bounds.rules.linear import LinearRule
 from lipcert.bounds.tracing.functions import asks_for_size, module_of
 from lipcert.bounds.tracing.meta import run_on_meta
 from lipcert.bounds.tracing.overwriting import SeesWrites, overwrites
+from lipcert.bounds.tracing.unknown_calls import UntraceableError, told, unknown_call, untraceable
 from lipcert.errors import InputError, LipcertError, UnknownBoundError, reason
 from lipcert.types import Shape
 
@@ -35,12 +38,18 @@ class Step:
     """One module applied to the values of earlier steps."""
 
     name: str  # unique; names its output value
-    path: str  # of the module in the model, for messages
+    path: str  # where the module is in the model, for messages
     module: nn.Module
     rule: Rule[Any]
     inputs: tuple[str, ...]
     input_shapes: tuple[Shape, ...]
-    shape: Shape  # of its output
+    shape: Shape  # its output's
+
+    @property
+    def departure(self) -> float:
+        """Bound the distance of the layer that torch runs from its formula, once at x and once nearby."""
+        jump = self.rule.jump(self.module)
+        return 2 * SAFETY * jump * math.sqrt(math.prod(self.shape)) if jump else 0.0
 
     def run(self, inputs: Sequence[Tensor]) -> Tensor:
         """Compute the value by the forward of its class, without hooks."""
@@ -126,10 +135,11 @@ def _needed(steps: Sequence[Step], result: str) -> tuple[Step, ...]:
 def checked_shape(input_shape: Sequence[int]) -> Shape:
     """Return the shape, or raise unless its sizes are positive integers."""
     shape = tuple(input_shape) if isinstance(input_shape, Iterable) else ()
-    if not shape or not all(isinstance(n, int) and n > 0 for n in shape):
+    if not shape or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in shape):
+        found = type(input_shape).__name__ if hasattr(input_shape, "dtype") else repr(input_shape)
         raise InputError(
             "input_shape: expected positive sizes without the batch dimension, such as (3, 32, 32), "
-            f"got {input_shape!r}"
+            f"got {found}"
         )
     return shape
 
@@ -149,6 +159,14 @@ class _Tracer(fx.Tracer):
         kind = plain_type(m)
         return kind in RULES or kind in REFUSALS or super().is_leaf_module(m, module_qualified_name)
 
+    def call_module(self, m: nn.Module, forward: Any, args: Any, kwargs: Any) -> Any:
+        try:
+            return super().call_module(m, forward, args, kwargs)
+        except LipcertError:
+            raise
+        except Exception as error:  # named here, where the innermost module is known
+            raise untraceable(self.path_of_module(m), m, error) from error
+
     def proxy(self, node: fx.Node) -> fx.Proxy:
         return SeesWrites(node, self)
 
@@ -156,13 +174,12 @@ class _Tracer(fx.Tracer):
 def _walk(model: nn.Module) -> fx.Graph:
     try:
         return without_randomness("its forward", lambda: _Tracer().trace(model))
+    except UntraceableError:
+        raise
     except UnknownBoundError as error:
         raise UnknownBoundError(f"{type(model).__name__}: {error}") from None
     except Exception as error:  # fx runs the user's code, which may raise anything
-        raise UnknownBoundError(
-            f"{type(model).__name__}: its forward cannot be traced ({reason(error)}); build it from "
-            "nn.Sequential and layers with rules, or write a rule for it with @lipcert.bounds.rule"
-        ) from error
+        raise untraceable("", model, error) from error
 
 
 def _step(model: nn.Module, node: fx.Node, values: dict[str, Shape]) -> Step:
@@ -171,15 +188,19 @@ def _step(model: nn.Module, node: fx.Node, values: dict[str, Shape]) -> Step:
         module = model.get_submodule(path)
         rule = rule_of(module, path)
         if len(node.args) != 1 or node.kwargs:
-            raise UnknownBoundError(f"{path}: expected a call with one tensor, got {node.format_node()}")
+            raise UnknownBoundError(f"{path}: expected a call with one tensor, got {told(node)}")
     else:
         path = node.name
-        module, inputs = _module_of_function(node)
+        converted = module_of(node)
+        if converted is None:
+            raise unknown_call(model, node)
+        module, inputs = converted[0], tuple(value.name for value in converted[1])
         rule = rule_of(module, path)
     if not all(i in values for i in inputs):  # a parameter used directly
-        raise UnknownBoundError(f"{path}: no Lipschitz rule for {node.format_node()}")
+        raise unknown_call(model, node)
     input_shapes = tuple(values[i] for i in inputs)
     shape = values[node.name] = _output_shape(module, path, input_shapes)
+    rule = rule.on(module, input_shapes[0])
     seen = rule.output_shape(module, input_shapes[0])
     if seen not in (None, shape):
         raise UnknownBoundError(f"{path}: its settings give an output of {seen}, its forward {shape}")
@@ -214,12 +235,3 @@ def _meta_output(module: nn.Module, path: str, input_shapes: Sequence[Shape], ba
     if not isinstance(output, Tensor):
         raise UnknownBoundError(f"{path}: expected one output tensor, got {type(output).__name__}")
     return output
-
-
-def _module_of_function(node: fx.Node) -> tuple[nn.Module, tuple[str, ...]]:
-    """Return the module that computes the same as a call in the user's forward."""
-    converted = module_of(node)
-    if converted is None:
-        raise UnknownBoundError(f"{node.name}: no Lipschitz rule for {node.format_node()}")
-    module, tensors = converted
-    return module, tuple(t.name for t in tensors)

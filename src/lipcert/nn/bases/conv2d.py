@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, cast
 
 import torch
@@ -16,9 +17,10 @@ _BORDERS = ("zeros", "circular")
 
 
 class DerivedConv2d(Derived):
-    """A convolution with derived kernels; its arguments are those of nn.Conv2d, without groups."""
+    """A convolution with derived kernels; its arguments are those of nn.Conv2d, groups if it takes them."""
 
     sources: ClassVar[tuple[str, ...]] = ("raw",)
+    takes_groups: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -34,20 +36,26 @@ class DerivedConv2d(Derived):
     ) -> None:
         super().__init__()
         kind = type(self).__name__
-        if groups != 1:
+        if groups != 1 and not self.takes_groups:
             raise InputError(f"groups: {kind} mixes all channels; use Branches with one layer per group")
         if padding_mode not in _BORDERS:
             raise InputError(f"padding_mode: {kind} is bounded for {' and '.join(_BORDERS)} padding only")
         if min(in_channels, out_channels) < 1:
             raise InputError(f"channels: expected at least 1, got {in_channels} and {out_channels}")
-        plain = nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation, 1, bias)
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, 1
+        require_groups(in_channels, out_channels, groups)
+        plain = nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.kernel_size, self.stride, self.padding = plain.kernel_size, plain.stride, plain.padding
         self.dilation, self.padding_mode = plain.dilation, padding_mode
         self._refuse_repeated_outputs()
         self._reversed_padding_repeated_twice = plain._reversed_padding_repeated_twice
-        self.raw, self.bias = nn.Parameter(torch.zeros_like(plain.weight)), plain.bias
-        orthogonal_centre_(self.raw)
+        self.raw, self.bias = nn.Parameter(self.first(plain.weight.shape)), plain.bias
+
+    def first(self, shape: Sequence[int]) -> Tensor:
+        """Return the initial raw kernels, for kernels of this shape."""
+        kernels = torch.empty(*shape)
+        orthogonal_centre_(kernels)
+        return kernels
 
     def _refuse_repeated_outputs(self) -> None:
         """Refuse circular padding beyond the kernel's reach: repeated outputs cannot be 1-Lipschitz."""
@@ -89,6 +97,7 @@ class DerivedConv2d(Derived):
             self.stride,  # type: ignore[arg-type]
             self.padding,  # type: ignore[arg-type]
             self.dilation,  # type: ignore[arg-type]
+            self.groups,
             bias=self.bias is not None,
             padding_mode=self.padding_mode,  # type: ignore[arg-type]
         )
@@ -98,8 +107,8 @@ class DerivedConv2d(Derived):
         """Return the text that print shows."""
         return (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"padding={self.padding}, dilation={self.dilation}, bias={self.bias is not None}, "
-            f"padding_mode={self.padding_mode}"
+            f"padding={self.padding}, dilation={self.dilation}, groups={self.groups}, "
+            f"bias={self.bias is not None}, padding_mode={self.padding_mode}"
         )
 
 
@@ -109,6 +118,14 @@ class DerivedConvRule(ConvRule):
     def products(self, module: Any) -> int:
         """Count one product more, for the rounding of the kernels themselves."""
         return super().products(module) + 1
+
+
+def require_groups(in_channels: int, out_channels: int, groups: int) -> None:
+    """Raise unless both numbers of channels are divisible by the groups."""
+    if groups < 1 or in_channels % groups or out_channels % groups:
+        raise InputError(
+            f"groups: expected a divisor of {in_channels} and {out_channels} channels, got {groups}"
+        )
 
 
 def square_side(kernel_size: int | tuple[int, int]) -> int:

@@ -7,9 +7,10 @@ Kept weights carry no gradient.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
@@ -21,7 +22,7 @@ from lipcert.bounds.following import Follower, may_follow
 from lipcert.bounds.precision import full_precision
 from lipcert.transforms import outside_transforms
 
-L = TypeVar("L", nn.Linear, nn.Conv2d)
+L = TypeVar("L", nn.Linear, nn.Conv2d, nn.ConvTranspose2d)
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -53,6 +54,7 @@ class Derived(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self._kept: _Kept | None = None
+        self._is_estimating = False
         self._precision: torch.dtype | None = None
         self._fixed = 0
 
@@ -78,8 +80,20 @@ class Derived(nn.Module):
         sources = self._sources()
         with outside_transforms(sources):
             if self._kept is None or not self._kept.state.is_of(sources):
-                self._kept = _Kept(_State(sources), self._in_double(sources))
+                made = self._estimated(sources) if self._is_estimating else self._in_double(sources)
+                self._kept = _Kept(_State(sources), made)
         return self._kept.weights
+
+    @torch.no_grad()
+    def _estimated(self, sources: list[Tensor]) -> tuple[Tensor, ...]:
+        """Return the weights where the parameters are and in their precision, with estimated norms."""
+        with full_precision(sources[0].device.type):
+            return tuple(weight.detach() for weight in self.derive(*sources))
+
+    @property
+    def proves_norms(self) -> bool:
+        """Return whether `derive` has to bound norms from above: not in training, nor for an estimate."""
+        return not (self.training or self._is_estimating)
 
     @_not_compiled
     @torch.no_grad()
@@ -130,6 +144,24 @@ class Derived(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the kept weights: a copy makes its own."""
         return {**self.__dict__, "_kept": None}
+
+
+@contextlib.contextmanager
+def estimated_weights(model: nn.Module) -> Iterator[None]:
+    """Evaluate with weights whose norms are estimated inside this context, as in training, not proved.
+
+    Good for numbers that are called estimates, as those of a validation. A certifier refuses such a model.
+    """
+    layers = [module for module in model.modules() if isinstance(module, Derived)]
+    for layer in layers:
+        layer.forget()
+        layer._is_estimating = True
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer._is_estimating = False
+            layer.forget()
 
 
 def _rounded(weight: Tensor, precision: torch.dtype | None, like: Tensor) -> Tensor:

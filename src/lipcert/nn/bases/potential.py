@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds import Proof
 from lipcert.bounds.contract import plain_type, sample_norm
+from lipcert.bounds.precision import in_double
 from lipcert.bounds.provers.convolution_norm import convolution_upper
 from lipcert.bounds.provers.factorisation import nu
 from lipcert.bounds.provers.geometry import Geometry
@@ -30,7 +31,7 @@ from lipcert.nn.bases.conv2d import square_side
 from lipcert.nn.bases.derived import Built, Derived, convolution_with, linear_with
 from lipcert.nn.bases.elementwise import EXACT, require_elementwise
 from lipcert.nn.blocks import Residual
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 
 class Potential(Derived):
@@ -153,10 +154,10 @@ class PotentialConv2d(Potential):
 class PotentialRule(Built):
     """The constant is max(1, ‖Λ^½W‖² − 1) of the executed W and λ."""
 
-    def upper(self, module: Any, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: Any, shape: Shape, effort: Effort) -> Proof:
         """Prove the constant: 1, unless λ is too large for W."""
         require_elementwise(module.activation, type(module).__name__)
-        weight, steps = (w.detach().to("cpu", torch.float64) for w in module.weights())
+        weight, steps = (in_double(w) for w in module.weights())
         if not bool((steps >= 0).all()):
             raise InputError("expected steps >= 0, got a negative number or NaN")
         scaled = weight * steps.sqrt().view(-1, *[1] * (weight.ndim - 1))
@@ -166,7 +167,7 @@ class PotentialRule(Built):
         square = mul_up(norm, norm)
         return Proof(1.0 if square <= 2 else up(square - 1), proof.prover)
 
-    def _norm(self, module: Any, scaled: Tensor, shape: Shape, effort: str) -> Proof:
+    def _norm(self, module: Any, scaled: Tensor, shape: Shape, effort: Effort) -> Proof:
         if isinstance(module, PotentialConv2d):
             return convolution_upper(scaled, module.geometry(shape), effort)
         return dense_upper(scaled)

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from lipcert.bounds import Proof
 from lipcert.bounds.contract import sample_norm
+from lipcert.bounds.precision import in_double
 from lipcert.bounds.provers.factorisation import nu, scale_to_one, spectral_norm_upper
 from lipcert.bounds.provers.fourier import largest_norm_upper, real_matrix
 from lipcert.bounds.provers.proof_cache import remembered
@@ -26,7 +27,7 @@ from lipcert.errors import InputError
 from lipcert.nn.bases.conv2d import space_to_depth, square_side
 from lipcert.nn.bases.derived import Built, Derived
 from lipcert.nn.bases.real_fourier import by_frequency_real, transforms_unit
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 # FFTs add pixels for any weights: an overflow of their sums must be noticed where W is 0.
 _LEAST_NORM = 2.0**-20
@@ -42,7 +43,7 @@ class Spectral(Derived):
 
     fleeting: ClassVar[tuple[str, ...]] = ("_kept", "_size")
     _size: tuple[int, int] = (0, 0)
-    _norms: tuple[float, ...] | None = None  # of fixed weights
+    _norms: tuple[float, ...] | None = None  # kept while the weights are fixed
 
     @property
     def padding(self) -> int:
@@ -208,13 +209,13 @@ def norm_upper(matrices: Tensor) -> Proof:
 class SpectralRule(Built):
     """The constant is the largest norm of the executed matrices."""
 
-    def upper(self, module: SpectralConv2d, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: SpectralConv2d, shape: Shape, effort: Effort) -> Proof:
         """Prove the constant: 1, up to rounding error."""
         if module.is_fixed:
             raise InputError(
                 f"{type(module).__name__}: its weights are fixed; prove the original layer instead"
             )
-        (matrices,) = (m.detach().to("cpu", torch.complex128) for m in module.weights_on(shape))
+        (matrices,) = (in_double(m) for m in module.weights_on(shape))
         return remembered(torch.view_as_real(matrices), "spectral", lambda: norm_upper(matrices))
 
     def roundoff(self, module: SpectralConv2d, inputs: Sequence[Tensor], output: Tensor) -> Tensor:

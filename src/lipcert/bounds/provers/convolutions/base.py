@@ -11,6 +11,7 @@ from lipcert.bounds.provers.fourier import dilated, polyphase
 from lipcert.bounds.provers.geometry import Geometry
 from lipcert.bounds.provers.rounding import mul_up, sqrt_up
 from lipcert.registry import Registry
+from lipcert.types import Effort
 
 # Share of the image from which a kernel counts as large: there the Fourier bound is loose.
 LARGE = 0.02
@@ -19,15 +20,15 @@ LARGE = 0.02
 class Prover(ABC):
     """Proves a bound. Weights are (c_out, c_in/groups, k₁, k₂), float64, at most 1 in absolute value."""
 
-    looseness: ClassVar[int]  # of the provers that can prove a bound, the one with the least is used
+    looseness: ClassVar[int]  # the least loose prover that can prove a bound is used
 
     def can_prove(self, g: Geometry) -> bool:
-        """Tell whether it knows this kind of convolution."""
+        """Return whether it knows this kind of convolution."""
         return True
 
     @abstractmethod
-    def is_affordable(self, weight: Tensor, g: Geometry, effort: str) -> bool:
-        """Tell whether the effort covers its cost."""
+    def is_affordable(self, weight: Tensor, g: Geometry, effort: Effort) -> bool:
+        """Return whether the effort covers its cost."""
 
     @abstractmethod
     def upper(self, weight: Tensor, g: Geometry) -> float:
@@ -48,6 +49,6 @@ def with_padding(norm: float, g: Geometry) -> float:
 
 
 def wraps_once(g: Geometry) -> bool:
-    """Tell whether a convolution is circular and none of its outputs is made twice."""
+    """Return whether a convolution is circular and none of its outputs is made twice."""
     axes = zip(g.padded, g.reach, g.stride, g.size, strict=True)
     return g.mode == "circular" and all((n - r) // s + 1 <= -(-m // s) for n, r, s, m in axes)

@@ -9,16 +9,17 @@ from torch import Tensor
 from lipcert.bounds.provers.convolutions.base import PROVERS, Prover, phases, with_padding, wraps_once
 from lipcert.bounds.provers.fourier import circular_norm_upper, embedded_norm_upper
 from lipcert.bounds.provers.geometry import Geometry
+from lipcert.types import Effort
 
 
 @PROVERS.register("fourier")
 class FourierProver(Prover):
-    """Fast at any size; a little above the truth, exact for circular convolutions."""
+    """The Fourier bound is fast, a little above the truth, and exact for circular convolutions."""
 
     looseness: ClassVar[int] = 2
 
-    def is_affordable(self, weight: Tensor, g: Geometry, effort: str) -> bool:
-        """Always."""
+    def is_affordable(self, weight: Tensor, g: Geometry, effort: Effort) -> bool:
+        """Return True."""
         return True
 
     def upper(self, weight: Tensor, g: Geometry) -> float:

@@ -11,6 +11,7 @@ from torch import Tensor
 from lipcert.bounds.provers.convolutions.base import LARGE, PROVERS, Prover
 from lipcert.bounds.provers.geometry import Geometry
 from lipcert.bounds.provers.gram import EXACT_SIDE, Operator, operator_norm_upper
+from lipcert.types import Effort
 
 # Sides of the Gram matrix up to which it is used without being asked for: always when the user leaves the
 # choice to us, and when the kernel's share of the image makes the other provers loose.
@@ -24,11 +25,11 @@ _LEAST_SIDE = 512
 
 @PROVERS.register("gram")
 class GramProver(Prover):
-    """Exact, by the Gram matrix; its cost grows with the cube of the image's size."""
+    """The norm of the Gram matrix is exact; its cost grows with the cube of the image's size."""
 
     looseness: ClassVar[int] = 0
 
-    def is_affordable(self, weight: Tensor, g: Geometry, effort: str) -> bool:
+    def is_affordable(self, weight: Tensor, g: Geometry, effort: Effort) -> bool:
         """Compare with one Gram matrix of the largest side that the effort allows."""
         group = _operator(weight.chunk(g.groups)[0], replace(g, groups=1))
         return _affordable(g.groups, group.side, _exact_side(g, effort))
@@ -40,11 +41,11 @@ class GramProver(Prover):
 
 
 def _affordable(groups: int, side: int, limit: int) -> bool:
-    """Tell whether Gram matrices of this side, one per group, cost no more than one of side `limit`."""
+    """Return whether Gram matrices of this side, one per group, cost no more than one of side `limit`."""
     return groups * side <= limit or groups * max(side, _LEAST_SIDE) ** 3 <= limit**3
 
 
-def _exact_side(geometry: Geometry, effort: str) -> int:
+def _exact_side(geometry: Geometry, effort: Effort) -> int:
     """Return the side of the Gram matrix up to which the exact prover is used."""
     if effort == "exact" or geometry.kernel_share > _VERY_LARGE:
         return EXACT_SIDE
@@ -66,4 +67,5 @@ def _operator(weight: Tensor, g: Geometry) -> Operator:
         absolute_apply=lambda x: g.convolve(x, absolute),
         absolute_adjoint=lambda y: g.transpose(y, absolute),
         terms=terms,
+        device=weight.device,
     )

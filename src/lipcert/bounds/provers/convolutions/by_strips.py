@@ -10,6 +10,7 @@ from lipcert.bounds.provers.convolutions.base import LARGE, PROVERS, Prover, pha
 from lipcert.bounds.provers.geometry import Geometry
 from lipcert.bounds.provers.gram import EXACT_SIDE
 from lipcert.bounds.provers.strips import Strip, strip_norm_upper
+from lipcert.types import Effort
 
 # What the strips of a large kernel may cost, in multiplications, and what they may if one is in a hurry.
 _COST = 4 * EXACT_SIDE**3
@@ -18,15 +19,15 @@ _FAST_COST = EXACT_SIDE**3 // 4
 
 @PROVERS.register("strips")
 class StripProver(Prover):
-    """Half as far above the truth as the Fourier bound, for kernels that are large beside the image."""
+    """The bound by strips is half as far above the truth as the Fourier bound, for kernels that are large."""
 
     looseness: ClassVar[int] = 1
 
     def can_prove(self, g: Geometry) -> bool:
-        """Anything but circular convolutions, for which the Fourier bound is exact."""
+        """Return True but for circular convolutions, for which the Fourier bound is exact."""
         return not wraps_once(g)
 
-    def is_affordable(self, weight: Tensor, g: Geometry, effort: str) -> bool:
+    def is_affordable(self, weight: Tensor, g: Geometry, effort: Effort) -> bool:
         """Compare the multiplications with what the effort allows; small kernels need no strips."""
         if g.kernel_share <= LARGE:
             return False
