@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, TypeVar
 
 from torch import nn
 
+from lipcert.bounds.arguments import checked_count
 from lipcert.bounds.tracing.program import checked_shape
 from lipcert.errors import InputError
+from lipcert.models.memory import built
 from lipcert.registry import Registry
 from lipcert.types import Shape
 
@@ -40,6 +43,7 @@ def create(name: str, *, num_classes: int, input_shape: Shape | list[int], **arg
           (2): Linear(in_features=8, out_features=3, bias=True)
         )
     """
-    if num_classes < 1:
-        raise InputError(f"num_classes: expected >= 1, got {num_classes}")
-    return MODELS.create(name, num_classes=num_classes, input_shape=checked_shape(input_shape), **arguments)
+    checked_count("num_classes", num_classes)
+    shape = checked_shape(input_shape)
+    build = partial(MODELS.create, name, num_classes=num_classes, input_shape=shape, **arguments)
+    return built(build)

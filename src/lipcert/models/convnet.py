@@ -16,6 +16,7 @@ from torch import nn
 from lipcert.errors import InputError
 from lipcert.models.base import MODELS, initialise
 from lipcert.nn import MinMax, Normalised
+from lipcert.suggestions import expected_one_of
 
 # Channels, kernel, stride, padding.
 Convolution = tuple[int, int, int, int]
@@ -36,14 +37,19 @@ def c4f3(
     normalise: Statistics | None = None,
     gain: float = math.sqrt(2),
     activation: str = "minmax",
+    kernel: int = 4,
 ) -> nn.Sequential:
     """Build four convolutions and three dense layers, for CIFAR. `normalise`: means, stds.
 
+    `kernel` is the side of the kernels with stride 2: 4 as printed, 3 in some runs of the CLL authors.
+
     Example:
-        >>> sum(p.numel() for p in c4f3().parameters())
-        2466858
+        >>> [sum(p.numel() for p in c4f3(kernel=k).parameters()) for k in (4, 3)]
+        [2466858, 2431018]
     """
-    convolutions = [(32, 3, 1, 1), (32, 4, 2, 1), (64, 3, 1, 1), (64, 4, 2, 1)]
+    if kernel not in (3, 4):
+        raise InputError(f"kernel: expected 3 or 4, got {kernel}; both halve the image with padding 1")
+    convolutions = [(32, 3, 1, 1), (32, kernel, 2, 1), (64, 3, 1, 1), (64, kernel, 2, 1)]
     return convolutional_network(
         convolutions, [512, 512], num_classes, input_shape, width, normalise, gain, activation
     )
@@ -105,9 +111,9 @@ def convolutional_network(
     gain: float,
     activation: str,
 ) -> nn.Sequential:
-    """Convolutions, dense layers of these sizes and a head, with an activation after each but the last."""
+    """Build convolutions, dense layers of these sizes and a head; an activation follows each but the last."""
     if activation not in ACTIVATIONS:
-        raise InputError(f"activation: expected one of {', '.join(ACTIVATIONS)}, got {activation!r}")
+        raise InputError(f"activation: {expected_one_of(ACTIVATIONS, activation)}")
     between = ACTIVATIONS[activation]
     if len(input_shape) != 3:
         raise InputError(f"input_shape: expected (channels, height, width), got {tuple(input_shape)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from torch import nn
@@ -26,28 +26,29 @@ def mlp(
         >>> sum(p.numel() for p in mlp().parameters())  # 2-10-20-40-40-20-10-2
         3782
     """
-    if not widths or any(w < 2 or w % 2 for w in widths):
-        raise InputError(f"widths: expected even numbers >= 2 (MinMax sorts pairs), got {list(widths)}")
-    sizes = [math.prod(input_shape), *widths]
-    layers: list[nn.Module] = [] if len(input_shape) == 1 else [nn.Flatten()]
-    for inputs, outputs in pairwise(sizes):
-        layers += [nn.Linear(inputs, outputs), MinMax()]
-    return initialise(nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes)))
+    hidden = _hidden(input_shape, widths, nn.Linear)
+    return initialise(nn.Sequential(*hidden, nn.Linear(widths[-1], num_classes)))
 
 
-@MODELS.register("soc-mlp", example={"num_classes": 3, "depth": 3, "width": 4})
+@MODELS.register("soc-mlp", example={"num_classes": 3, "widths": [4, 4]})
 def soc_mlp(
     num_classes: int = 2,
     input_shape: Sequence[int] = (2,),
-    depth: int = 7,
-    width: int = 40,
+    widths: Sequence[int] = (10, 20, 40, 40, 20, 10),
     head: str = "lln",
 ) -> nn.Sequential:
-    """Build `depth` dense layers with the head: orthogonal layers of equal width, MinMax between them."""
-    if depth < 2 or width < 2 or width % 2:
-        raise InputError(f"depth, width: expected >= 2 and an even number, got {depth} and {width}")
-    sizes = [math.prod(input_shape), *[width] * (depth - 1)]
+    """Build orthogonal layers of the given widths with MinMax between them, and a head."""
+    hidden = _hidden(input_shape, widths, SOCLinear)
+    return nn.Sequential(*hidden, make_head(head, widths[-1], num_classes))
+
+
+def _hidden(
+    input_shape: Sequence[int], widths: Sequence[int], layer: Callable[[int, int], nn.Module]
+) -> list[nn.Module]:
+    """Return dense layers of the given widths, each followed by MinMax."""
+    if not widths or any(w < 2 or w % 2 for w in widths):
+        raise InputError(f"widths: expected even numbers >= 2 (MinMax sorts pairs), got {list(widths)}")
     layers: list[nn.Module] = [] if len(input_shape) == 1 else [nn.Flatten()]
-    for inputs, outputs in pairwise(sizes):
-        layers += [SOCLinear(inputs, outputs), MinMax()]
-    return nn.Sequential(*layers, make_head(head, width, num_classes))
+    for inputs, outputs in pairwise([math.prod(input_shape), *widths]):
+        layers += [layer(inputs, outputs), MinMax()]
+    return layers

@@ -15,12 +15,15 @@ from typing import Any
 import safetensors
 import safetensors.torch
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lipcert.atomic import write_atomically
 from lipcert.errors import InputError
+from lipcert.extensions import needed_by
 from lipcert.models.base import MODELS, create
-from lipcert.models.trained import model_place, trained_models
+from lipcert.models.trained import RECIPE, WEIGHTS, model_place, trained_models
+from lipcert.nn import FixedLinear
+from lipcert.suggestions import meant
 
 _FORMAT = 1
 _KEY = "lipcert"
@@ -84,10 +87,10 @@ def read_model(path: Path) -> nn.Module:
     return model.eval()
 
 
-def start_from(model: nn.Module, other: nn.Module, source: str) -> None:
+def start_from(model: nn.Module, other: nn.Module, source: str, card: ModelCard) -> None:
     """Give a model the weights of another model; a head for other classes stays as initialised."""
     own, given = model.state_dict(), other.state_dict()
-    head = [name for name, _ in model.named_parameters()][-1].rpartition(".")[0]
+    head = _last_layer(model)
     differing = {
         k
         for k in own.keys() | given.keys()
@@ -95,20 +98,61 @@ def start_from(model: nn.Module, other: nn.Module, source: str) -> None:
     }
     strange = sorted(k for k in differing if k.rpartition(".")[0] != head)
     if strange:
-        raise InputError(f"start: {source}: its weights do not fit this model: {strange[0]}")
+        shapes = [f"{k} is {_shape(given, k)} there and {_shape(own, k)} here" for k in strange[:3]]
+        more = f", and {len(strange) - 3} more" if len(strange) > 3 else ""
+        raise InputError(
+            f"start: {source}: its weights do not fit this model: {'; '.join(shapes)}{more}; "
+            f"{_why(read_card(model_file(source)), card)}"
+        )
     model.load_state_dict({**own, **{k: v for k, v in given.items() if k not in differing}})
+
+
+def _last_layer(model: nn.Module) -> str:
+    """Return the path of the last layer that has weights, trained or fixed."""
+    paths: list[str] = [
+        path
+        for path, module in model.named_modules()
+        if isinstance(module, FixedLinear) or next(module.parameters(recurse=False), None) is not None
+    ]
+    return paths[-1]
+
+
+def _shape(tensors: Mapping[str, Tensor], name: str) -> str:
+    """Return the shape of a weight as text, "missing" where there is none."""
+    return "×".join(map(str, tensors[name].shape)) or "a number" if name in tensors else "missing"
+
+
+def _why(theirs: ModelCard, ours: ModelCard) -> str:
+    """Say in which settings two models differ."""
+    if theirs.name != ours.name:
+        return f"it is a {theirs.name}, this recipe trains a {ours.name}"
+    there, here = _settings(theirs), _settings(ours)
+    odd = [k for k in sorted(there.keys() | here.keys()) if there.get(k) != here.get(k)]
+    if not odd:
+        return f"both are a {ours.name} with the same settings: the file is of another version of lipcert"
+    told = [f"{k} is {there.get(k, 'the default')} there and {here.get(k, 'the default')} here" for k in odd]
+    return f"because {' and '.join(told)} (a budget may set it): use --set model.{odd[0]}=… or another budget"
+
+
+def _settings(card: ModelCard) -> dict[str, Any]:
+    """Return what decides the shapes of a model's weights, as its file would hold it."""
+    given: dict[str, Any] = json.loads(json.dumps(dict(card.arguments)))
+    return {**given, "input_shape": list(card.input_shape)}
 
 
 def model_file(source: str | Path) -> Path:
     """Return the file of weights that a MODEL argument names."""
     path = model_place(source)
     if path.is_dir():
-        path = path / "model.safetensors"
+        path = path / WEIGHTS
         if not path.is_file():
-            raise InputError(f"{source}: no model.safetensors in this directory (is the run finished?)")
+            raise InputError(f"{source}: no {WEIGHTS} in this directory (is the run finished?)")
     if not path.is_file():
-        names = ", ".join(trained_models())
-        raise InputError(f"{source}: no such run directory or .safetensors file, nor one of {names}")
+        names = trained_models()
+        raise InputError(
+            f"{source}: no such run directory or .safetensors file, nor one of {', '.join(names)}"
+            f"{meant(str(source), names)}"
+        )
     return path
 
 
@@ -124,7 +168,7 @@ def read_card(path: Path) -> ModelCard:
     try:
         content = json.loads(metadata[_KEY])
         if content.pop("format") != _FORMAT:
-            raise InputError(f"{path}: written by another version of lipcert")
+            raise InputError(f"{path}: written by another version of lipcert; load it with that one")
         content["input_shape"] = tuple(operator.index(n) for n in content["input_shape"])
         content["num_classes"] = operator.index(content["num_classes"])
         content["classes"] = tuple(map(str, content["classes"]))
@@ -134,5 +178,8 @@ def read_card(path: Path) -> ModelCard:
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: its model card cannot be read ({error})") from None
-    MODELS[str(card.name)]  # raises for an unknown architecture
+    try:
+        MODELS[str(card.name)]  # raises for an unknown architecture
+    except InputError as error:
+        raise InputError(f"{path}: {needed_by(path.parent / RECIPE) or error}") from None
     return card

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 from torch import nn
 
 from lipcert.errors import InputError
+from lipcert.extensions import load
 
 
 def is_python(source: str) -> bool:
@@ -18,15 +16,17 @@ def is_python(source: str) -> bool:
 def load_python(source: str) -> nn.Module:
     """Return the module in evaluation mode. This executes the file."""
     path, _, name = source.rpartition(":")
-    spec = importlib.util.spec_from_file_location("lipcert_user_model", path)
-    if spec is None or spec.loader is None or not Path(path).is_file():
-        raise InputError(f"{path}: no such Python file")
-    file = importlib.util.module_from_spec(spec)
+    file = load(path)
     try:
-        spec.loader.exec_module(file)
+        if not hasattr(file, name):
+            raise InputError(
+                f"{path}: expected a module or a function {name!r} in it, found none of this name"
+            )
         found = getattr(file, name)
         model = found if isinstance(found, nn.Module) else found()
-    except Exception as error:  # the user's code may raise anything
+    except InputError:
+        raise
+    except (Exception, SystemExit) as error:  # the user's code may raise anything, and end the process
         raise InputError(f"{source}: {type(error).__name__}: {str(error).partition(chr(10))[0]}") from error
     if not isinstance(model, nn.Module):
         expected = "expected a torch module or a function that returns one"

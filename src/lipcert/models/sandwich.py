@@ -15,7 +15,7 @@ from torch import nn
 from lipcert.errors import InputError
 from lipcert.models.base import MODELS
 from lipcert.models.heads import make_head
-from lipcert.nn import SandwichConv2d, SandwichLinear
+from lipcert.nn import SandwichConv2d, SandwichLinear, Standardise
 
 # Channels double from stage to stage; there are three stages for CIFAR and four for Tiny-ImageNet.
 _CHANNELS = 64
@@ -32,8 +32,11 @@ def sandwich(
     stages: int = 4,
     width: float = 1.0,
     head: str = "lln",
+    normalise: tuple[tuple[float, ...], float] | None = None,
 ) -> nn.Sequential:
     """Build `stages` times two convolutions and three dense layers; `width` scales all channels.
+
+    `normalise` gives the means of the channels and one std.
 
     Example:
         >>> import torch
@@ -47,7 +50,7 @@ def sandwich(
     channels, *sides = input_shape
     if len(sides) != 2 or any(n % 2**stages for n in sides):
         raise InputError(f"input_shape: expected sides divisible by {2**stages}, got {tuple(input_shape)}")
-    layers: list[nn.Module] = []
+    layers: list[nn.Module] = [Standardise(*normalise)] if normalise is not None else []
     for stage in range(stages):
         planes = max(1, round(width * _CHANNELS * 2**stage))
         layers += [SandwichConv2d(channels, planes), SandwichConv2d(planes, planes, stride=2)]

@@ -18,8 +18,12 @@ from lipcert.errors import InputError
 from lipcert.models.base import MODELS, initialise
 from lipcert.models.heads import make_head
 from lipcert.nn import (
+    AOCConv2d,
     AOLConv2d,
     AOLLinear,
+    BCOPConv2d,
+    BjorckConv2d,
+    BjorckLinear,
     BROConv2d,
     CayleyConv2d,
     CayleyLinear,
@@ -27,12 +31,15 @@ from lipcert.nn import (
     CholeskyLinear,
     CPLConv2d,
     CPLLinear,
+    FrobeniusConv2d,
+    FrobeniusLinear,
     LinearResidualConv2d,
     LOTConv2d,
     LOTLinear,
     MinMax,
     PadChannels,
     PartialAbs,
+    RKOConv2d,
     SandwichConv2d,
     SandwichLinear,
     ShiftMix,
@@ -41,6 +48,7 @@ from lipcert.nn import (
     SOCConv2d,
     Standardise,
 )
+from lipcert.suggestions import expected_one_of
 
 # (channels, stride) of 4C3F's convolutions, and its dense layers.
 _CONVOLUTIONS = ((32, 1), (32, 2), (64, 1), (64, 2))
@@ -118,6 +126,11 @@ FAMILIES: dict[str, Family] = {
     "bro": Family(_strided(BROConv2d), _mixed(CholeskyLinear)),
     "linear-residual": Family(_linear_residual, _mixed(CholeskyLinear)),
     "shift-mix": Family(_shift_mix, _mixed(CholeskyLinear)),
+    "bjorck": Family(_padded(BjorckConv2d), _mixed(BjorckLinear)),
+    "rko": Family(_padded(RKOConv2d), _mixed(BjorckLinear)),
+    "bcop": Family(_padded(BCOPConv2d), _mixed(BjorckLinear)),
+    "aoc": Family(_padded(AOCConv2d), _mixed(BjorckLinear)),
+    "frobenius": Family(_padded(FrobeniusConv2d), _mixed(FrobeniusLinear)),
 }
 
 
@@ -142,7 +155,7 @@ def uniform(
         2466858
     """
     if layer not in FAMILIES:
-        raise InputError(f"layer: expected one of {', '.join(FAMILIES)}, got {layer!r}")
+        raise InputError(f"layer: {expected_one_of(FAMILIES, layer)}")
     if not 0 < width < math.inf:
         raise InputError(f"width: expected a number > 0, got {width}")
     channels, *sides = input_shape
