@@ -15,8 +15,9 @@ import pytest
 from lipcert import InputError, LipcertError
 from lipcert.data import fetch as fetch_module
 from lipcert.data import load
+from lipcert.data.archives import Archive
 from lipcert.data.examples import write_cifar10, write_tiny_imagenet
-from lipcert.data.fetch import Archive, fetch
+from lipcert.data.fetch import fetch
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -37,13 +38,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
     archives = {
-        name: Archive(f"{address}/{file}", hashlib.md5((place / file).read_bytes()).hexdigest(), folder)
+        name: Archive(f"{address}/{file}", hashlib.md5((place / file).read_bytes()).hexdigest(), (folder,))
         for name, file, folder in [
             ("cifar10", "cifar.tar.gz", "cifar-10-batches-bin"),
             ("tiny-imagenet", "tiny.zip", "tiny-imagenet-200"),
         ]
     }
-    monkeypatch.setattr(fetch_module, "ARCHIVES", archives)
+    monkeypatch.setattr(fetch_module, "archives", lambda: archives)
     yield place
     server.shutdown()
 

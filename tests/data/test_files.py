@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+import platformdirs
 import pytest
 import torch
 from PIL import Image
@@ -23,8 +26,9 @@ from lipcert.data.examples import (
     write_folder,
     write_tiny_imagenet,
 )
-from lipcert.data.image_cache import Form, common_form, decoded, read_image
-from lipcert.data.splitting import hold_out
+from lipcert.data.image_cache import common_form, decoded
+from lipcert.data.image_files import Form, read_image
+from lipcert.data.splitting import hold_out, part
 
 
 @pytest.mark.parametrize(("name", "write"), [("cifar10", write_cifar10), ("cifar100", write_cifar100)])
@@ -172,8 +176,8 @@ def test_folders_are_split_the_same_for_every_class(tmp_path: Path) -> None:
 
 
 def test_folders_with_splits_of_their_own(tmp_path: Path) -> None:
-    for part in ("train", "test"):
-        write_folder(tmp_path / part)
+    for name in ("train", "test"):
+        write_folder(tmp_path / name)
     sizes = [len(load("folder", split=s, root=str(tmp_path))) for s in ("train", "val", "test")]  # type: ignore[arg-type]
     assert sizes == [18, 2, 20]
 
@@ -190,7 +194,8 @@ def save(path: Path, *shape: int) -> None:
         (lambda r: save(r / "cats" / "5.png", 9, 8, 3), "8×. pixels, the first image has 8×."),
         (lambda r: (r / "dogs" / "1.png").write_text("no image"), "not a readable image"),
         (lambda r: cut(r / "dogs" / "1.png"), "not a readable image"),
-        (lambda r: [p.unlink() for p in (r / "dogs").iterdir()], "no images of this class"),
+        (lambda r: [p.unlink() for p in (r / "dogs").iterdir()], r"no images of 1 of 2 classes \(dogs\)"),
+        (lambda r: (r / "birds").mkdir(), r"no images of 1 of 3 classes \(birds\); put some .* or remove"),
         (lambda r: [p.unlink() for p in sorted((r / "dogs").iterdir())[1:]], "a single sample"),
         (lambda r: (r / "dogs").rename(r / ".dogs"), "one subfolder per class"),
     ],
@@ -285,6 +290,132 @@ def test_another_image_of_the_same_length_is_decoded_anew(tmp_path: Path) -> Non
         assert (decoded([path], Form()) == value).all()
 
 
+def test_a_test_folder_may_lack_a_class(tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        write_folder(tmp_path / split)
+    for path in (tmp_path / "test" / "cats").iterdir():
+        path.unlink()
+    data = load("folder", split="test", root=str(tmp_path), detect=True)
+    assert data.y.tolist() == [1] * 10
+    assert data.classes == ("cats", "dogs")
+    for path in (tmp_path / "test" / "dogs").iterdir():
+        path.unlink()
+    with pytest.raises(InputError, match=r"no images of 2 of 2 classes \(cats, dogs\)"):
+        load("folder", split="test", root=str(tmp_path))
+
+
+def test_hidden_files_are_no_images(tmp_path: Path) -> None:
+    arguments = write_folder(tmp_path)
+    before = load("folder", **arguments)
+    (tmp_path / "cats" / "._0.png").write_bytes(b"of macOS")
+    assert torch.equal(load("folder", **arguments).x, before.x)
+
+
+def test_images_that_change_in_the_same_process_are_noticed(tmp_path: Path) -> None:
+    arguments = write_folder(tmp_path)
+    assert load("folder", detect=True, **arguments).input_shape == (3, 8, 8)
+    for path in tmp_path.glob("*/*.png"):
+        save(path, 12, 10)
+    assert load("folder", detect=True, **arguments).input_shape == (1, 12, 10)
+
+
+@pytest.mark.parametrize("detect", [False, True])
+def test_all_unreadable_images_are_named_at_once(detect: bool, tmp_path: Path) -> None:
+    arguments = write_folder(tmp_path) | {"detect": detect, "val": 0.05, "test": 0.05}
+    bad = sorted(tmp_path.glob("*/*.png"))[1::3]
+    for path in bad:
+        path.write_text("no image", encoding="utf-8")
+    with pytest.raises(InputError) as found:
+        [load("folder", split=s, **arguments) for s in get_args(Split)]
+    first, *rest = str(found.value).split("\n")
+    assert first.endswith("images cannot be used:")
+    assert int(first.split()[0]) == len(rest) > 2
+    for line in rest:
+        assert any(line.startswith(f"  {path}: not a readable image") for path in bad)
+
+
+def test_many_unreadable_images_are_counted(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{i:02}.png" for i in range(30)]
+    for path in paths:
+        path.write_text("no image", encoding="utf-8")
+    for read in (lambda: common_form(paths), lambda: decoded(paths, Form())):
+        with pytest.raises(InputError) as found:
+            read()
+        lines = str(found.value).split("\n")
+        assert lines[0] == "30 of 30 images cannot be used:"
+        assert len(lines) == 22
+        assert lines[-1] == "  and 10 more"
+
+
+def cache_file() -> Path:
+    return max(
+        (platformdirs.user_cache_path("lipcert") / "images").iterdir(), key=lambda p: p.stat().st_ctime_ns
+    )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        cut,
+        lambda p: p.write_bytes(b""),
+        lambda p: p.write_bytes(p.read_bytes()[:20]),
+        lambda p: p.write_bytes(b"x" * 5000),
+        lambda p: np.save(p, np.zeros((3, 3))),
+    ],
+)
+def test_a_damaged_cache_is_decoded_again(damage: Callable[[Path], Any], tmp_path: Path) -> None:
+    paths = [tmp_path / f"{i}.png" for i in range(5)]
+    for i, path in enumerate(paths):
+        Image.fromarray(np.full((8, 8, 3), i, np.uint8)).save(path)
+    first = decoded(paths, Form()).clone()
+    cache = cache_file()
+    damage(cache)
+    assert torch.equal(decoded(paths, Form()), first)
+    assert np.array_equal(np.load(cache), first.numpy())
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+from lipcert.data.image_cache import decoded
+from lipcert.data.image_files import Form
+from lipcert.errors import LipcertError
+try:
+    decoded(sorted(Path(sys.argv[1]).iterdir()), Form(size=(64, 64)))
+except LipcertError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    """A limit on the length of files stands for the disk. A hole in a mapped file would end in SIGBUS."""
+    (tmp_path / "images").mkdir()
+    for i in range(10):
+        Image.fromarray(np.full((8, 8, 3), i, np.uint8)).save(tmp_path / "images" / f"{i}.png")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path / "images")],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert "the cache of images cannot be written (File too large); free some space" in done.stdout, (
+        done.stderr
+    )
+    assert list((tmp_path / "cache" / "lipcert" / "images").iterdir()) == []
+
+
+def test_the_cache_has_no_holes(tmp_path: Path) -> None:
+    """Zeros that are not stored could not be stored later, when the disk is full."""
+    for i in range(4):
+        Image.fromarray(np.zeros((256, 256, 3), np.uint8)).save(tmp_path / f"{i}.png")
+    decoded(sorted(tmp_path.iterdir()), Form())
+    status = cache_file().stat()
+    assert status.st_blocks * 512 >= status.st_size > 4 * 3 * 256**2
+
+
 def test_arrays_from_a_file_and_in_memory(tmp_path: Path) -> None:
     whole = load("arrays", **write_arrays(tmp_path))
     assert len(whole) == 24
@@ -292,6 +423,7 @@ def test_arrays_from_a_file_and_in_memory(tmp_path: Path) -> None:
     np.savez(tmp_path / "parts.npz", x_train=x, y_train=y, x_test=x[:10], y_test=y[:10])
     sizes = [len(load("arrays", split=s, path=str(tmp_path / "parts.npz"))) for s in ("train", "val", "test")]  # type: ignore[arg-type]
     assert sizes == [36, 4, 10]
+    assert load("arrays", x=x, y=np.arange(40) % 3).classes == ("0", "1", "2")
     images = np.zeros((20, 3, 4, 4), np.uint8)
     assert load("arrays", x=images, y=np.arange(20) % 2, classes=("a", "b")).x.dtype == torch.uint8
 
@@ -299,7 +431,7 @@ def test_arrays_from_a_file_and_in_memory(tmp_path: Path) -> None:
 def test_arrays_are_split_by_their_shares() -> None:
     x, y = np.arange(200, dtype=np.float32)[:, None], np.arange(200) % 2
     found = [load("arrays", split=s, x=x, y=y, val=0.2, test=0.3).x.flatten() for s in get_args(Split)]
-    assert [len(part) for part in found] == [112, 28, 60]  # of the 140 that are not for the test, a fifth
+    assert [len(part) for part in found] == [112, 28, 60]  # a fifth of the 140 that are not for the test
     assert torch.cat(found).sort().values.tolist() == x.flatten().tolist()
 
 
@@ -308,12 +440,17 @@ def test_arrays_are_split_by_their_shares() -> None:
     [
         ({}, "either a path"),
         ({"x": np.zeros((4, 2))}, "either a path"),
-        ({"path": "nowhere.npz"}, "not a readable"),
+        ({"path": "nowhere.npz"}, "no such file"),
         ({"x": np.zeros((20, 4, 4, 3), np.uint8), "y": np.arange(20) % 2}, "channels first"),
         ({"x": np.zeros((20, 2)), "y": np.arange(20) / 2}, "whole-number"),
         ({"x": np.zeros((20, 2)), "y": np.zeros(20, int)}, "at least 2 classes"),
+        ({"x": np.zeros((20, 2)), "y": np.arange(20) % 2 - 1}, "labels from 0 on, got -1"),
         ({"x": np.full((20, 2), np.nan), "y": np.arange(20) % 2}, "finite"),
         ({"x": np.zeros((20, 2)), "y": np.arange(19) % 2}, "20 int64 labels"),
+        ({"x": np.zeros((20, 0)), "y": np.arange(20) % 2}, r"expected samples of shape .*got \(20, 0\)"),
+        ({"x": np.zeros((20, 2)), "y": np.arange(20) % 2 * 10**12}, "got 1000000000000; number the classes"),
+        ({"x": np.zeros((20, 2)), "y": np.arange(20) % 2, "classes": "ab"}, "one name per class, got 'ab'"),
+        ({"x": np.zeros((20, 2)), "y": np.arange(20) % 2, "classes": ("a", "a")}, "got 'a' twice"),
     ],
 )
 def test_arrays_that_cannot_be_are_named(arguments: dict[str, Any], message: str) -> None:
@@ -328,9 +465,25 @@ def test_held_out_samples_are_the_same_share_of_every_class() -> None:
     assert sorted([*stays.tolist(), *held.tolist()]) == list(range(112))
     assert torch.equal(hold_out(y, 0.1, seed=3)[1], held)
     assert not torch.equal(hold_out(y, 0.1, seed=4)[1], held)
+    stays, held = hold_out(y, 0.9, seed=3)  # one of two stays
+    assert (y[stays].bincount().tolist(), y[held].bincount().tolist()) == ([10, 1, 1], [90, 9, 1])
     for share in (0.0, 1.0, -0.1):
         with pytest.raises(InputError, match="val"):
             hold_out(y, share, seed=0)
+
+
+def test_a_validation_share_of_zero_leaves_all_to_training() -> None:
+    y = torch.tensor([0] * 10 + [1] * 10 + [2])  # a single sample would be too few to split
+    assert part(y, "train", {"val": 0}, seed=3).tolist() == list(range(21))
+    rest = part(y[:20], "train", {"test": 0.2, "val": 0.0}, seed=3)
+    assert len(rest) == 16
+    with pytest.raises(InputError, match="val: there is no validation split"):
+        part(y, "val", {"val": 0}, seed=3)
+    assert len(part(y[:20], "train", {"test": 0.0}, seed=3)) == 20
+    with pytest.raises(InputError, match="test: there is no test split"):
+        part(y[:20], "test", {"test": 0.0}, seed=3)
+    with pytest.raises(InputError, match="share between 0 and 1"):
+        part(y[:20], "train", {"test": 1.0}, seed=3)
 
 
 @pytest.mark.skipif("LIPCERT_DATA" not in os.environ, reason="LIPCERT_DATA does not say where CIFAR-10 is")

@@ -7,8 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
+from lipcert.certificates.loading import load
 from lipcert.errors import InputError
+from lipcert.models import ModelCard
 from lipcert.models.trained import model_place
 from lipcert.runs import Run
 from lipcert.runs.metrics import Metrics, Validation
@@ -72,3 +75,25 @@ def test_a_tightness_that_lipcert_did_not_write_is_named(content: str, tmp_path:
     run.tightness_file.write_text(content)
     with pytest.raises(InputError, match=r"tightness\.json"):
         run.tightness()
+
+
+def test_a_log_of_metrics_goes_on_after_the_step_of_a_checkpoint(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    first, second = (Metrics(n, 10 * n, 0.5, 0.9, 1.0, 1.0) for n in (1, 2))
+    for metrics in (first, second):
+        log = run.metrics_log(metrics.step - 1)
+        log.append(metrics)
+        assert run.last_metrics() == metrics  # while it is open
+        log.close()
+    assert run.metrics() == [first, second]
+    run.metrics_log(10).close()
+    assert run.metrics() == [first]
+
+
+def test_a_run_keeps_a_model_that_can_be_loaded(tmp_path: Path) -> None:
+    card = ModelCard("mlp", 2, (2,), {"widths": [4]})
+    model = card.build()
+    Run(tmp_path).save_model(model, card)
+    again = load(tmp_path)
+    for name, weight in model.state_dict().items():
+        assert torch.equal(again.state_dict()[name], weight)

@@ -15,6 +15,7 @@ from torch import nn
 from lipcert.certificates.certifier import Certifier
 from lipcert.certificates.verification import certify_data
 from lipcert.data import Dataset
+from lipcert.data.augmentations.standard import Standard
 from lipcert.errors import InterruptedRunError
 from lipcert.losses import CLL
 from lipcert.nn import AOLConv2d, CPLConv2d, LLNLinear, MinMax, SandwichConv2d, SLLLinear, SOCConv2d
@@ -44,7 +45,7 @@ MODELS = {
 
 
 def plan(model: str = "plain", optimizer: str = "adam") -> Plan:
-    """Batches of 51 and a last one of 42 samples: neither they nor the validation divide by two evenly."""
+    """Batches of 50 and a last one of a single sample, of which most processes and pieces get nothing."""
     torch.manual_seed(0)
     x = torch.randint(0, 256, (501, 1, 6, 6), dtype=torch.uint8)
     y = (x.float().mean(dim=(1, 2, 3)) > 127).long()
@@ -56,8 +57,9 @@ def plan(model: str = "plain", optimizer: str = "adam") -> Plan:
         val=Dataset(x[:97], y[:97], ("dark", "bright")),
         validate_every=1,
         epochs=2,
-        batch_size=51,
+        batch_size=50,
         seed=1,
+        augmentation=Standard(crop=1, flip=True, rotate=5.0, jitter=0.2),
         accumulate=2,
         clip=1.0,
         ema=0.9,

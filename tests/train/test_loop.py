@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,9 +21,9 @@ from lipcert.data.augmentations.standard import Standard
 from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import CLL, CrossEntropy
 from lipcert.runs import Run
+from lipcert.runs.checkpoint import load_checkpoint
 from lipcert.runs.metrics import Metrics
 from lipcert.train import Plan, fit
-from lipcert.train.checkpoint import load_checkpoint
 from lipcert.train.optimizers.adam import adam
 from lipcert.train.schedules.linear import Linear
 from lipcert.train.schedules.multistep import MultiStep
@@ -118,6 +120,20 @@ def test_the_certified_accuracy_of_a_validation_is_that_of_the_estimated_constan
     assert found.val_cra_estimate == counts[0.05]
 
 
+def test_a_tie_of_two_logits_is_not_certified(tmp_path: Path) -> None:
+    model = plan().model
+    nn.init.zeros_(model[-1].weight)
+    nn.init.zeros_(model[-1].bias)
+    still = {"loss": CrossEntropy(), "schedules": {}, "optimizer": lambda w: torch.optim.SGD(w, lr=0.0)}
+    p = plan(model=model, epochs=1, validate_every=1, **still)
+    run = start(tmp_path / "run")
+    fit(p, run)
+    (metrics,) = run.metrics()
+    assert metrics.validation is not None
+    assert metrics.validation.val_accuracy == float((p.val.y == 0).double().mean()) > 0
+    assert metrics.validation.val_cra_estimate == 0.0
+
+
 def test_every_sample_is_seen_once_an_epoch_in_an_order_of_its_own() -> None:
     p = plan()
     orders = [torch.cat(p.batches(epoch)) for epoch in range(3)]
@@ -126,14 +142,22 @@ def test_every_sample_is_seen_once_an_epoch_in_an_order_of_its_own() -> None:
     assert plan().batches(1)[0].tolist() == p.batches(1)[0].tolist()
 
 
-@pytest.mark.parametrize("step", [1, 4, 5, 11, 23])
+@pytest.mark.parametrize(
+    ("step", "changes"),
+    [
+        *((step, {}) for step in (1, 4, 5, 11, 23)),
+        (5, {"estimate": "power"}),
+        (10, {"estimate": "power", "no_decay": ["*.bias"], "ema": 0.9}),
+    ],
+    ids=str,
+)
 def test_a_run_interrupted_at_any_step_ends_in_the_same_weights(
-    step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    step: int, changes: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = plan()
+    whole = plan(**changes)
     reference = start(tmp_path / "whole")
     fit(whole, reference)
-    broken, run = plan(), start(tmp_path / "broken")
+    broken, run = plan(**changes), start(tmp_path / "broken")
 
     def signal_then(training: Training) -> None:
         if training.step == step:
@@ -145,12 +169,33 @@ def test_a_run_interrupted_at_any_step_ends_in_the_same_weights(
             fit(broken, run)
     assert load_checkpoint(run.checkpoint)["step"] == step
     torch.manual_seed(99)  # whatever the new process starts with
-    resumed = plan()
+    resumed = plan(**changes)
     fit(resumed, run)
     for a, b in zip(weights(whole), weights(resumed), strict=True):
         assert torch.equal(a, b)
     without_time = [[dataclasses.replace(m, seconds=0.0) for m in r.metrics()] for r in (reference, run)]
     assert without_time[0] == without_time[1]
+
+
+def test_power_iterations_are_five_a_step_whether_validated_or_not(tmp_path: Path) -> None:
+    """A validation needs better vectors, which the training must not inherit."""
+    found = {}
+    for name, changes in {
+        "often": {"estimate": "power", "validate_every": 1},
+        "never": {"estimate": "power", "validate_every": 0},
+        "krylov": {"validate_every": 1},
+    }.items():
+        torch.manual_seed(5)
+        p = plan(**changes, model=nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2)))
+        fit(p, start(tmp_path / name))
+        found[name] = weights(p)
+    assert all(torch.equal(a, b) for a, b in zip(found["often"], found["never"], strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(found["often"], found["krylov"], strict=True))
+
+
+def test_power_iterations_take_no_turns() -> None:
+    with pytest.raises(InputError, match="turns: expected 1 with estimate: power, got 3"):
+        plan(estimate="power", turns=3)
 
 
 def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_state(tmp_path: Path) -> None:
@@ -213,6 +258,27 @@ def test_pieces_of_a_batch_add_up_to_it(tmp_path: Path) -> None:
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["convolution", "dense"])  # trained by `Single` and by `Stack`
+def test_a_last_batch_with_fewer_samples_than_pieces_is_the_same_step(kind: str, tmp_path: Path) -> None:
+    images = torch.randint(0, 256, (33, 1, 6, 6), dtype=torch.uint8)  # batches of 16, 16 and 1
+    layers = {
+        "convolution": lambda: [nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(32, 2)],
+        "dense": lambda: [nn.Flatten(), nn.Linear(36, 4), nn.ReLU(), nn.Linear(4, 2)],
+    }
+    common = {
+        "train": Dataset(images, torch.arange(33) % 2, ("a", "b")),
+        "val": None,
+        "validate_every": 0,
+        "augmentation": Standard(crop=1, flip=True, rotate=5, jitter=0.2),
+    }
+    found = []
+    for pieces in (1, 3):
+        model = nn.Sequential(*layers[kind]()).double()
+        found.append(trained(tmp_path, str(pieces), model=model, accumulate=pieces, **common))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
 def test_gradients_are_clipped(tmp_path: Path) -> None:
     sgd = lambda parameters: torch.optim.SGD(parameters, lr=1.0)  # noqa: E731
     common = {"optimizer": sgd, "schedules": {}, "epochs": 1, "batch_size": 50}
@@ -268,6 +334,33 @@ def test_images_train_in_any_layout(tmp_path: Path) -> None:
 def test_augmentation_of_what_are_no_images_is_refused() -> None:
     with pytest.raises(InputError, match="augment"):
         plan(augmentation=Standard(crop=2))
+
+
+def test_any_number_of_turns_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs: list[object] = []
+
+    def backend(graph: torch.fx.GraphModule, inputs: object) -> Callable[..., object]:
+        graphs.append(graph)
+        return graph.forward
+
+    compile_ = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda module, **_: compile_(module, backend=backend))
+    monkeypatch.setattr("lipcert.train.loop.is_stackable", lambda training: False)  # turns are of `Single`
+    layers = [layer for _ in range(12) for layer in (nn.Linear(2, 2), nn.ReLU())]
+    found, counts = [], []
+    for turns, compiled in ((12, False), (12, True), (2, True)):
+        torch._dynamo.reset()
+        torch.manual_seed(2)
+        model = nn.Sequential(*copy.deepcopy(layers), nn.Linear(2, 2))
+        p = plan(model=model, turns=turns, compile=compiled, batch_size=25)
+        graphs.clear()
+        fit(p, start(tmp_path / f"{turns}-{compiled}"))
+        found.append(weights(p))
+        counts.append(len(graphs))
+    for a, b in zip(*found[:2], strict=True):
+        torch.testing.assert_close(a, b)
+    assert counts[0] == 0
+    assert counts[1] == counts[2] > 0
 
 
 def test_one_class_is_nothing_to_learn() -> None:

@@ -85,7 +85,7 @@ def test_a_run_resumes_on_another_number_of_devices(
     run(sys.executable, PROGRAM, str(path), before, "stop=13", fails=True)
     run(sys.executable, PROGRAM, str(path), after)
     agree(alone, path)
-    assert [m.step for m in Run(path).metrics()] == [10, 20]
+    assert [m.step for m in Run(path).metrics()] == [11, 22]
 
 
 @pytest.mark.slow

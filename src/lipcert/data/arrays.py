@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lipcert.data.base import DATASETS, Dataset, Split
 from lipcert.data.examples import write_arrays
 from lipcert.data.splitting import part
 from lipcert.errors import InputError
+
+# Labels beyond this are no numbers of classes, but keys of something else.
+_MOST_CLASSES = 1_000_000
 
 
 @DATASETS.register("arrays", example=write_arrays)
@@ -45,16 +51,26 @@ def arrays(
     if split != "train" and f"x_{split}" in found:
         return _dataset(found, f"_{split}", classes, path)
     whole = _dataset(found, suffix, classes, path)
-    shares = {name: share for name, share in (("test", test), ("val", val)) if f"x_{name}" not in found}
+    asked: dict[Split, float] = {"test": test, "val": val}
+    shares = {name: share for name, share in asked.items() if f"x_{name}" not in found}
     return whole.subset(part(whole.y, split, shares, seed))
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
+    expected = "expected an .npz file as numpy.savez writes it, without objects"
     try:
-        with np.load(path, allow_pickle=False) as file:
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise InputError(f"path: {path}: {expected}, found a single array")
+        with file:
             return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise InputError(f"path: {path}: not a readable .npz file ({error})") from None
+    except FileNotFoundError:
+        raise InputError(f"path: {path.absolute()}: no such file; {expected}") from None
+    except InputError:
+        raise
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError):
+        # What NumPy says advises to read the file unsafely.
+        raise InputError(f"path: {path}: {expected}, found something else or a part of one") from None
 
 
 def _dataset(
@@ -65,7 +81,7 @@ def _dataset(
         raise InputError(
             f"{where}: expected x and y, or x_train and y_train, found {', '.join(found) or 'nothing'}"
         )
-    x, y = torch.as_tensor(found[f"x{suffix}"]), torch.as_tensor(found[f"y{suffix}"])
+    x, y = (_tensor(found[f"{name}{suffix}"], f"{where}: {name}{suffix}") for name in ("x", "y"))
     if x.dtype == torch.uint8 and x.ndim == 4 and x.shape[-1] in (1, 3) and x.shape[1] not in (1, 3):
         raise InputError(f"{where}: images of shape {tuple(x.shape[1:])}: expected channels first")
     if x.dtype not in (torch.uint8, torch.float32):
@@ -73,5 +89,31 @@ def _dataset(
     if y.is_floating_point() or y.ndim != 1:
         raise InputError(f"{where}: expected whole-number labels (n,), got {y.dtype} {tuple(y.shape)}")
     y = y.long()
-    names = classes or tuple(str(i) for i in range(int(y.max()) + 1 if len(y) else 0))
-    return Dataset(x, y, names)
+    if len(y) and int(y.min()) < 0:
+        raise InputError(f"{where}: expected labels from 0 on, got {int(y.min())}")
+    return Dataset(x, y, _names(classes, int(y.max()) if len(y) else -1, where))
+
+
+def _names(given: Sequence[Any] | None, last: int, where: str) -> tuple[str, ...]:
+    """Return the names of the classes, their numbers if none are given."""
+    if isinstance(given, str):
+        raise InputError(f"classes: expected one name per class, got {given!r}")
+    if given is not None:
+        return tuple(map(str, given))
+    if last >= _MOST_CLASSES:
+        raise InputError(
+            f"{where}: expected labels 0..N−1 of N classes, got {last}; number the classes from 0"
+        )
+    return tuple(map(str, range(last + 1)))
+
+
+def _tensor(values: Any, where: str) -> Tensor:
+    """Return real numbers as a tensor."""
+    try:
+        found = torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError):
+        kind = getattr(values, "dtype", type(values).__name__)
+        raise InputError(f"{where}: expected numbers, got {kind}") from None
+    if found.is_complex():
+        raise InputError(f"{where}: expected real numbers, got {found.dtype}")
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -10,9 +12,11 @@ from torch import Tensor
 
 from lipcert.errors import InputError
 from lipcert.registry import Registry
+from lipcert.suggestions import expected_one_of
 from lipcert.types import Shape
 
 Split = Literal["train", "val", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)  # the later, the less training has seen of it
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Dataset:
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if self.x.ndim < 2 or len(self.x) == 0:
+        if self.x.ndim < 2 or self.x.numel() == 0:
             raise InputError(f"data: expected samples of shape (n, ...), n > 0, got {tuple(self.x.shape)}")
         if self.y.shape != self.x.shape[:1] or self.y.dtype != torch.int64:
             raise InputError(
@@ -35,6 +39,9 @@ class Dataset:
             )
         if len(self.classes) < 2:
             raise InputError(f"data: expected at least 2 classes, got {len(self.classes)}")
+        if len(set(self.classes)) < len(self.classes):
+            twice = next(name for name in self.classes if self.classes.count(name) > 1)
+            raise InputError(f"data: expected one name per class, got {twice!r} twice")
         low, high = (int(v) for v in self.y.aminmax())
         if low < 0 or high >= len(self.classes):
             raise InputError(
@@ -63,6 +70,16 @@ class Dataset:
         return tuple(self.x.shape[1:])
 
 
+def shown_split(splits: Iterable[Split]) -> Split:
+    """Return the split whose numbers are shown: the one of which training has seen least.
+
+    Example:
+        >>> shown_split(["val", "train"])
+        'val'
+    """
+    return max(splits, key=SPLITS.index)
+
+
 DATASETS: Registry[Dataset] = Registry("data set", package="lipcert.data")
 
 
@@ -74,6 +91,13 @@ def load(name: str, split: Split = "train", **arguments: Any) -> Dataset:
         >>> moons.x.shape, moons.classes
         (torch.Size([20000, 2]), ('upper', 'lower'))
     """
-    if split not in get_args(Split):
-        raise InputError(f"split: expected one of {', '.join(get_args(Split))}, got {split!r}")
+    if split not in SPLITS:
+        raise InputError(f"split: {expected_one_of(SPLITS, split)}")
+    parameters = inspect.signature(DATASETS[name].constructor).parameters.values()
+    missing = [p.name for p in parameters if p.default is p.empty and p.name not in {"split", *arguments}]
+    if missing:
+        raise InputError(
+            f"{name}: expected {', '.join(missing)} as well, which says where the data is: the run directory "
+            f"of a recipe with data.{missing[0]} has it"
+        )
     return DATASETS.create(name, split=split, **arguments)

@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from lipcert.data.archives import Archive, published
 from lipcert.data.base import DATASETS, Dataset, Split
 from lipcert.data.examples import write_cifar10, write_cifar100
 from lipcert.data.pickles import read_pickle
 from lipcert.data.places import find
+from lipcert.data.sizes import published_size
 from lipcert.data.splitting import part
 from lipcert.errors import InputError
 
@@ -55,16 +57,42 @@ _CIFAR100 = (
     _Layout("cifar-100-python", ("train",), ("test",), "meta", labels="fine_labels"),
 )
 
+published(
+    "cifar10",
+    Archive(
+        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+        "c32a1d4ab5d03f1284b67883e8d87530",
+        tuple(layout.folder for layout in _CIFAR10),
+    ),
+)
+published(
+    "cifar100",
+    Archive(
+        "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
+        "03b5dce01913d631647c71ecec9e9cb8",
+        tuple(layout.folder for layout in _CIFAR100),
+    ),
+)
+
+published_size("cifar10", (3, 32, 32), classes=10, train=5000, test=1000, val=0.05)
+published_size("cifar100", (3, 32, 32), classes=100, train=500, test=100, val=0.05)
+
 
 @DATASETS.register("cifar10", example=write_cifar10)
 def cifar10(split: Split = "train", *, root: str | None = None, val: float = 0.05, seed: int = 0) -> Dataset:
-    """Load 60,000 colour images of 32×32 in 10 classes; `val` is the share of training images held out."""
+    """Load 60,000 colour images of 32×32 in 10 classes, from cifar-10-batches-bin or cifar-10-batches-py.
+
+    `val` is the share of the training images that is held out for validation.
+    """
     return _load("cifar10", _CIFAR10, split, root, val, seed)
 
 
 @DATASETS.register("cifar100", example=write_cifar100)
 def cifar100(split: Split = "train", *, root: str | None = None, val: float = 0.05, seed: int = 0) -> Dataset:
-    """Load 60,000 colour images of 32×32 in 100 classes; `val` is the share of training images held out."""
+    """Load 60,000 colour images of 32×32 in 100 classes, from cifar-100-binary or cifar-100-python.
+
+    `val` is the share of the training images that is held out for validation.
+    """
     return _load("cifar100", _CIFAR100, split, root, val, seed)
 
 
@@ -117,7 +145,7 @@ def _class_names(path: Path, layout: _Layout) -> tuple[str, ...]:
         names = meta.get(layout.labels.rstrip("s") + "_names") or meta.get("label_names")
     else:
         try:
-            names = path.read_text().split()
+            names = path.read_text(encoding="utf-8").split()
         except (OSError, UnicodeDecodeError):
             raise InputError(f"{path}: the class names cannot be read") from None
     if not names:

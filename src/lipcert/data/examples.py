@@ -34,7 +34,7 @@ def write_cifar10(root: Path | None = None, layout: str = "binary") -> dict[str,
         else:
             _dump(folder / name, {b"data": images, b"labels": labels.tolist()})
     if layout == "binary":
-        (folder / "batches.meta.txt").write_text("\n".join(_CIFAR10) + "\n\n")
+        (folder / "batches.meta.txt").write_text("\n".join(_CIFAR10) + "\n\n", encoding="utf-8")
     else:
         _dump(folder / "batches.meta", {b"label_names": [name.encode() for name in _CIFAR10]})
     return {"root": str(root)}
@@ -53,7 +53,7 @@ def write_cifar100(root: Path | None = None, layout: str = "binary") -> dict[str
         else:
             _dump(folder / name, {b"data": images, b"fine_labels": fine.tolist()})
     if layout == "binary":
-        (folder / "fine_label_names.txt").write_text("\n".join(names) + "\n")
+        (folder / "fine_label_names.txt").write_text("\n".join(names) + "\n", encoding="utf-8")
     else:
         _dump(folder / "meta", {b"fine_label_names": [name.encode() for name in names]})
     return {"root": str(root)}
@@ -77,9 +77,11 @@ def write_tiny_imagenet(root: Path | None = None) -> dict[str, Any]:
             name = f"val_{3 * label + i}.JPEG"
             Image.fromarray(_pixels(100 + 10 * label + i, 64, 64, 3)).save(images / name)
             lines.append(f"{name}\t{wnid}\t0\t32\t44\t62")
-    (folder / "val" / "val_annotations.txt").write_text("\n".join(lines) + "\n")
-    (folder / "wnids.txt").write_text("\n".join(wnids) + "\n")
-    (folder / "words.txt").write_text("\n".join(f"{k}\t{v}" for k, v in wnids.items()) + "\n")
+    (folder / "val" / "val_annotations.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "wnids.txt").write_text("\n".join(wnids) + "\n", encoding="utf-8")
+    (folder / "words.txt").write_text(
+        "\n".join(f"{k}\t{v}" for k, v in wnids.items()) + "\n", encoding="utf-8"
+    )
     return {"root": str(root), "val": 0.25}
 
 

@@ -6,7 +6,6 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,43 +14,18 @@ import requests
 from rich.console import Console
 from rich.progress import Progress
 
+from lipcert.data.archives import Archive, archives
 from lipcert.data.places import default_root
 from lipcert.errors import InputError, LipcertError
-
-
-@dataclass(frozen=True)
-class Archive:
-    """The address and checksum of a published data set."""
-
-    url: str
-    md5: str
-    folder: str
-
-
-ARCHIVES = {
-    "cifar10": Archive(
-        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-        "c32a1d4ab5d03f1284b67883e8d87530",
-        "cifar-10-batches-bin",
-    ),
-    "cifar100": Archive(
-        "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
-        "03b5dce01913d631647c71ecec9e9cb8",
-        "cifar-100-binary",
-    ),
-    "tiny-imagenet": Archive(
-        "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
-        "90528d7ca1a48142e341f4ef8d21d0de",
-        "tiny-imagenet-200",
-    ),
-}
+from lipcert.suggestions import expected_one_of
 
 
 def fetch(name: str, root: str | Path | None = None) -> Path:
     """Download a data set into the root, unless it is there, and return its folder."""
-    if name not in ARCHIVES:
-        raise InputError(f"{name}: no download known; expected one of {', '.join(ARCHIVES)}")
-    archive, place = ARCHIVES[name], Path(root) if root is not None else default_root()
+    known = archives()
+    if name not in known:
+        raise InputError(f"{name}: no download known; {expected_one_of(known, name)}")
+    archive, place = known[name], Path(root) if root is not None else default_root()
     folder = place / archive.folder
     if folder.is_dir():
         return folder

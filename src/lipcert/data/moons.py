@@ -13,6 +13,9 @@ import torch
 from lipcert.data.base import DATASETS, Dataset, Split
 from lipcert.errors import InputError
 
+# More points than any network needs, and fewer than fill a memory.
+_MOST = 100_000_000
+
 
 @DATASETS.register("moons", example={"train": 20, "val": 30, "test": 10})
 def moons(
@@ -24,12 +27,16 @@ def moons(
     noise: float = 0.1,
     seed: int = 0,
 ) -> Dataset:
-    """Draw two interleaved arcs in the plane; `train`, `val`, `test` are the numbers of points."""
+    """Draw two interleaved arcs in the plane; their true margin is 0.3 with the default noise.
+
+    `train`, `val` and `test` are the numbers of points.
+    """
     from sklearn.datasets import make_moons  # takes a second to import
 
     count = {"train": train, "val": val, "test": test}[split]
-    if count < 2:
-        raise InputError(f"{split}: expected at least 2 points, got {count}")
+    if not 2 <= count <= _MOST:
+        bound = "at least 2" if count < 2 else f"at most {_MOST:,}"
+        raise InputError(f"{split}: expected {bound} points, got {count}")
     if not 0 <= noise < np.inf:
         raise InputError(f"noise: expected a radius >= 0, got {noise}")
     arcs, labels = make_moons(count, shuffle=False)

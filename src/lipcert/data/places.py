@@ -10,6 +10,9 @@ import platformdirs
 
 from lipcert.errors import InputError
 
+# Arguments of data sets that are paths: files of a run keep them so that the run can be moved.
+PATH_ARGUMENTS = ("root", "path")
+
 
 def default_root() -> Path:
     """Return $LIPCERT_DATA, or the user's cache."""

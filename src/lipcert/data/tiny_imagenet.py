@@ -10,20 +10,38 @@ from pathlib import Path
 
 import torch
 
+from lipcert.data.archives import Archive, published
 from lipcert.data.base import DATASETS, Dataset, Split
 from lipcert.data.examples import write_tiny_imagenet
-from lipcert.data.image_cache import Form, decoded, image_files
+from lipcert.data.image_cache import decoded
+from lipcert.data.image_files import Form, image_files
 from lipcert.data.places import find
+from lipcert.data.sizes import published_size
 from lipcert.data.splitting import part
 from lipcert.errors import InputError
+
+_ARCHIVE = published(
+    "tiny-imagenet",
+    Archive(
+        "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+        "90528d7ca1a48142e341f4ef8d21d0de",
+        ("tiny-imagenet-200",),
+    ),
+)
+
+published_size("tiny-imagenet", (3, 64, 64), classes=200, train=500, test=50, val=0.05)
 
 
 @DATASETS.register("tiny-imagenet", example=write_tiny_imagenet)
 def tiny_imagenet(
     split: Split = "train", *, root: str | None = None, val: float = 0.05, seed: int = 0
 ) -> Dataset:
-    """Load 110,000 colour images of 64×64 in 200 classes; `val` is the share of training images held out."""
-    folder = find("tiny-imagenet", ["tiny-imagenet-200"], root)
+    """Load 110,000 colour images of 64×64 in 200 classes, from tiny-imagenet-200.
+
+    The official validation images are the test split; `val` is the share of the training images that is held
+    out for validation.
+    """
+    folder = find("tiny-imagenet", _ARCHIVE.folders, root)
     wnids = _lines(folder / "wnids.txt")
     words = dict(line.split("\t", 1) for line in _lines(folder / "words.txt") if "\t" in line)
     names = tuple(words.get(wnid, wnid).partition(",")[0] for wnid in wnids)
@@ -67,7 +85,7 @@ def _test_files(folder: Path, wnids: list[str]) -> tuple[list[Path], list[int]]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:

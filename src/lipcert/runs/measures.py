@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from lipcert.data.base import Split
+from lipcert.data.base import SPLITS, Split
 from lipcert.runs.rows import RunRow
 from lipcert.tables.kinds import CONSTANT, PERCENT, Deviation, Kind, Range, printed_radius
 from lipcert.tables.kinds import SECONDS as SECONDS_KIND
@@ -29,7 +29,7 @@ class Measure:
     def short_title(self) -> str:
         """Return the title without the split, for tables whose note names it."""
         head, _, rest = self.title.partition(" ")
-        return rest if head in _SPLITS else self.title
+        return rest if head in SPLITS else self.title
 
     def numbers(self, rows: Iterable[RunRow]) -> list[float]:
         """Return the numbers of the rows in which it was measured."""
@@ -53,9 +53,6 @@ class Measure:
             return None if found is None else self.number(found)
 
         return Column(self.title, self.kind, value)
-
-
-_SPLITS: tuple[Split, ...] = ("train", "val", "test")
 
 
 def clean(split: Split) -> Measure:
@@ -95,7 +92,7 @@ SECONDS = Measure("seconds", SECONDS_KIND, lambda run: run.seconds)
 def measures_of(rows: Sequence[RunRow]) -> list[Measure]:
     """List what was measured in any of the rows: accuracies by split and radius, constants, seconds."""
     found: dict[Measure, None] = {}
-    for name in _SPLITS:
+    for name in SPLITS:
         for split in (row.splits[name] for row in rows if name in row.splits):
             found |= dict.fromkeys([clean(name), *(cra(name, radius) for radius in split.certified)])
     return [m for m in (*found, K_F, K_HF, TIGHTNESS, SECONDS) if m.numbers(rows)]

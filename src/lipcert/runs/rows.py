@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lipcert.certificates.statement import Environment, SplitAccuracies, Statement
+from lipcert.certificates.statement import SplitAccuracies
 from lipcert.data.base import Split
+from lipcert.environment import Environment
 from lipcert.runs.run import Run
 from lipcert.tables.kinds import Interval
 
@@ -18,7 +19,7 @@ class SplitRow:
     samples: int
     clean: float
     certified: Mapping[float, float]  # by radius, in the order of the recipe
-    interval: Interval  # of the first certified accuracy
+    interval: Interval  # belongs to the first certified accuracy
 
     @property
     def radius(self) -> float:
@@ -49,7 +50,7 @@ class RunRow:
     k_f: float
     k_hf: float
     tightness: float | None  # None: not measured
-    seconds: float | None  # of the training
+    seconds: float | None  # how long the training took
     environment: Environment
     splits: Mapping[Split, SplitRow]
 
@@ -75,8 +76,3 @@ def row_of(run: Run) -> RunRow:
         environment=found.environment,
         splits={name: SplitRow.of(split) for name, split in found.splits.items()},
     )
-
-
-def shown_split(statement: Statement) -> Split:
-    """Return the split whose numbers are shown: the one that training has not seen, test if there is one."""
-    return "test" if "test" in statement.splits else list(statement.splits)[-1]

@@ -61,7 +61,7 @@ def load_samples(path: Path, split: Split) -> Samples:
             return Samples(*(torch.from_numpy(file[f"{split}_{part}"]) for part in _PARTS))
     except KeyError:
         raise InputError(f"{path}: holds no certificates of the split {split}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError):
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError):
         raise InputError(f"{path}: cut short, or no .npz file") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None

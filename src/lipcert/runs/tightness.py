@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from pydantic import JsonValue
 
 from lipcert.atomic import write_json
-from lipcert.certificates.statement import Environment
 from lipcert.certificates.strict_files import Strict, read_json, validated
+from lipcert.environment import Environment
+from lipcert.types import BudgetName
 
-# How long a search may take.
-BudgetName = Literal["full", "cpu", "smoke"]
+# Pairs that are searched together.
+PAIRS_AT_ONCE = 64
 
 _WHAT = "what `lipcert tightness` writes"
 
@@ -42,6 +42,11 @@ class Tightness(Strict):
     environment: Environment
     witness: Pair | None = None
 
+    @property
+    def searched(self) -> int:
+        """Return the number of pairs whose search is finished."""
+        return min(self.pairs, self.batches * PAIRS_AT_ONCE)
+
     def is_of(self, other: Tightness) -> bool:
         """Return whether both are the same search of the same weights."""
         asked = {"budget", "pairs", "steps", "lr", "seed", "model_sha256"}
@@ -55,4 +60,5 @@ def read_tightness(path: Path) -> Tightness | None:
 
 def write_tightness(path: Path, found: Tightness) -> None:
     """Write what was found, all or nothing."""
-    write_json(path, found.model_dump(mode="json", exclude_none=True))
+    absent = {"witness"} if found.witness is None else set()
+    write_json(path, found.model_dump(mode="json", exclude=absent))

@@ -8,32 +8,40 @@ from __future__ import annotations
 import atexit
 import os
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast, get_args
 
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
 from lightning_fabric.strategies.strategy import Strategy
 from torch import Tensor, distributed
+from torch.accelerator import is_available
 
 from lipcert.certificates.shards import ALONE, Shard
 from lipcert.errors import InputError
+from lipcert.suggestions import expected_one_of
 
-PRECISIONS = ("32", "bf16-mixed", "16-mixed")
+# The words of Fabric, and the precisions in which training is tested.
+Accelerator = Literal["auto", "cpu", "cuda", "gpu", "mps", "tpu"]
+Precision = Literal["32", "bf16-mixed", "16-mixed"]
+ACCELERATORS: tuple[Accelerator, ...] = get_args(Accelerator)
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 
 @dataclass(frozen=True)
 class Hardware:
     """The hardware to run on."""
 
-    accelerator: str = "auto"
+    accelerator: Accelerator = "auto"
     devices: int | str = 1
     nodes: int = 1
     strategy: str = "auto"
-    precision: str = "32"
+    precision: Precision = "32"
 
     def __post_init__(self) -> None:
+        if self.accelerator not in ACCELERATORS:
+            raise InputError(f"--accelerator: {expected_one_of(ACCELERATORS, self.accelerator)}")
         if self.precision not in PRECISIONS:
-            raise InputError(f"--precision: expected one of {', '.join(PRECISIONS)}, got {self.precision!r}")
+            raise InputError(f"--precision: {expected_one_of(PRECISIONS, self.precision)}")
         if self.nodes < 1:
             raise InputError(f"--nodes: expected at least 1, got {self.nodes}")
         if self.devices != "auto" and not (str(self.devices).isdigit() and int(self.devices) > 0):
@@ -41,8 +49,17 @@ class Hardware:
 
     def launch(self) -> Fabric:
         """Start the other processes, if there are any that nothing else started."""
+        fabric = self.prepared()
+        launch(fabric)
+        return fabric
+
+    def prepared(self) -> Fabric:
+        """Choose the devices; raise `InputError` if they cannot be had, before anything is started."""
         count, nodes = started(self.devices, self.nodes)
         devices = int(count) if str(count).isdigit() else count
+        on_cpu = self.accelerator == "cpu" or (self.accelerator == "auto" and not is_available())
+        if self.precision != "32" and on_cpu:  # Fabric would warn, and take another precision
+            raise InputError("--precision: mixed precision is for accelerators; a CPU trains in 32")
         precision = "32-true" if self.precision == "32" else self.precision
         try:
             fabric = Fabric(
@@ -50,22 +67,31 @@ class Hardware:
                 devices=devices,
                 num_nodes=nodes,
                 strategy=self._strategy(nodes > 1 or devices != 1),
-                precision=precision,  # type: ignore[arg-type]
+                precision=precision,
             )
         except (ValueError, RuntimeError, ImportError) as error:
-            # Fabric names the argument that does not fit.
-            raise InputError(f"hardware: {str(error).partition(chr(10))[0]}") from None
-        if self.precision != "32" and fabric.device.type == "cpu":
-            raise InputError("--precision: mixed precision is for accelerators; a CPU trains in 32")
-        fabric.launch()
-        atexit.register(_leave)
+            raise InputError(self._complaint(error)) from None
         return fabric
+
+    def _complaint(self, error: Exception) -> str:
+        if isinstance(error, RuntimeError | ImportError) and self.accelerator not in ("auto", "cpu"):
+            return (
+                f"--accelerator {self.accelerator}: there is none that torch can use here "
+                "(`lipcert doctor` shows what is found); --accelerator auto takes what there is"
+            )
+        return f"hardware: {str(error).partition(chr(10))[0]}"  # Fabric names the argument that does not fit
 
     def _strategy(self, several: bool) -> str | Strategy:
         if self.strategy == "ddp" or (self.strategy == "auto" and several):
             # Every process updates its power-iteration vectors alike: there is nothing to send.
             return DDPStrategy(forward_sync_buffers=False)
         return self.strategy
+
+
+def launch(fabric: Fabric) -> None:
+    """Start the other processes of a prepared training."""
+    fabric.launch()
+    atexit.register(_leave)
 
 
 def _leave() -> None:

@@ -25,10 +25,13 @@ from lipcert.train.step import Single
 _ASK_EVERY = 20
 
 
-def fit(plan: Plan, run: Run, fabric: Fabric | None = None, bar: bool = True) -> float:
-    """Train `plan.model` in place, from the run's last checkpoint if it has one; seconds spent in all."""
+def fit(plan: Plan, run: Run, fabric: Fabric | None = None, bar: bool = True, lines: bool = False) -> float:
+    """Train `plan.model` in place, from the run's last checkpoint if it has one; seconds spent in all.
+
+    A terminal shows a bar; elsewhere `lines` prints one line per epoch.
+    """
     training = Training(plan, run, fabric or Hardware(accelerator="cpu").launch())
-    with monitored(training, bar), Interrupt() as interrupt:
+    with monitored(training, bar, lines), Interrupt() as interrupt:
         steps = steps_of(training)
         advance_to(plan.total_steps, steps, interrupt)
         steps.close()
@@ -76,12 +79,14 @@ def advance_to(last: int, steps: Steps, interrupt: Interrupt) -> None:
 
 
 @contextlib.contextmanager
-def monitored(training: Training, bar: bool = True) -> Iterator[None]:
+def monitored(training: Training, bar: bool = True, lines: bool = False) -> Iterator[None]:
     """Write the metrics of a training as it goes; of several processes the first does."""
     if not training.fabric.is_global_zero:
         yield
         return
-    with Monitor(training.run, training.plan.epochs, training.step, bar) as training.monitor:
+    plan, step = training.plan, training.step
+    done = step / plan.steps_per_epoch
+    with Monitor(training.run, plan.epochs, step, done, bar, lines) as training.monitor:
         yield
 
 
@@ -97,7 +102,7 @@ class _Clock:
 
 
 def _asked_to_stop(it: Training, interrupt: Interrupt) -> bool:
-    """Tell whether to stop; all processes stop after the same step."""
+    """Return whether to stop; all processes stop after the same step."""
     if it.shard.count == 1:
         return interrupt.requested
     if it.step % _ASK_EVERY and it.step % it.plan.steps_per_epoch:

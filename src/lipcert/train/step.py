@@ -12,8 +12,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from lipcert.bounds import Bounded
 from lipcert.losses import Loss
+from lipcert.train.placement import Ahead
 from lipcert.train.state import Epoch, Training
+from lipcert.types import PairLip
 
 
 class Single:
@@ -23,11 +26,15 @@ class Single:
         self.training = training
         self._it, self._plan, self._fabric = training, training.plan, training.fabric
         bounded = training.bounded
-        module = cast(nn.Module, torch.compile(bounded)) if self._plan.compile else bounded
+        module = _compiled(bounded, self._plan.turns) if self._plan.compile else bounded
         self._forward, self._optimizer = self._fabric.setup(module, training.optimizer)
         self._epoch_drawn = -1
+        # The samples of every step of an epoch, on the device and on the host.
         self._batches: tuple[Tensor, ...] = ()
+        self._on_host: tuple[Tensor, ...] = ()
         self._draws: Tensor | None = None
+        elsewhere = training.x.device.type != self._fabric.device.type
+        self._ahead = Ahead(training.x, self._fabric.device) if elsewhere else None
 
     def advance(self) -> None:
         """Make one optimiser step."""
@@ -36,38 +43,52 @@ class Single:
         for group, start in zip(self._optimizer.param_groups, it.start_numbers, strict=True):
             group.update(plan.optimizer_numbers(start, it.fraction))
         batch = self._batch()
-        pieces = it.shard.mine(batch).tensor_split(plan.accumulate)
+        pieces = self._pieces(batch)
         self._optimizer.zero_grad()
         for i, piece in enumerate(pieces):
             with self._no_sync_before_the_last(i):
-                self._backward(piece, loss, batch, first=i == 0)
+                self._backward(i, piece, loss, batch)
         if plan.clip is not None:
             # Numbers that are not finite show in the loss, which reports the step.
             self._fabric.clip_gradients(
                 self._forward, self._optimizer, max_norm=plan.clip, error_if_nonfinite=False
             )
         self._optimizer.step()
+        self._send_next()
         if it.average is not None:
             it.average.update(it.step)
         it.step += 1
 
-    def _backward(self, piece: Tensor, loss: Loss, batch: Tensor, first: bool) -> None:
+    def _backward(self, number: int, piece: Tensor, loss: Loss, batch: Tensor) -> None:
         """Compute the gradient of this piece's part of the objective, with the penalty in the first piece."""
-        it = self._it
-        x, labels = self.inputs(piece), it.y[piece.to(it.y.device)]
+        it, first = self._it, number == 0
+        x, labels = self._inputs(number, piece), it.y[piece]
         turn = self._plan.turn(it.step)
         logits, lip = self._forward(x, first=first, iterate=loss.uses_constants, turn=turn)
-        values = loss(logits, labels, lip)
+        values = loss.values(logits, labels, lip)  # its arguments were checked before the first step
         if it.class_weights is not None:
             values = values * it.class_weights[labels]
         # Processes average their gradients, so each sample counts once per process.
         mine = values.sum() / len(batch)
-        everyone = it.bounded.near(lip, it.y[batch.to(it.y.device)])
-        penalty = loss.penalty(everyone) if first else mine.new_zeros(())
-        self._fabric.backward(mine * it.shard.count + penalty)
+        objective = mine
+        if it.shard.count > 1:
+            objective = mine * it.shard.count
+        if first:
+            penalty = self._penalty(loss, lip, batch)
+            objective = objective + penalty
+            mine = mine + penalty / it.shard.count if it.shard.count > 1 else objective
+        self._fabric.backward(objective)
         # Kept on the device: reading a value at every step would make a GPU wait.
-        it.losses[it.step % self._plan.steps_per_epoch] += (mine + penalty / it.shard.count).detach()
+        it.losses[it.step % self._plan.steps_per_epoch].add_(mine.detach())
         it.correct += (logits.detach().argmax(dim=1) == labels).sum()
+
+    def _penalty(self, loss: Loss, lip: PairLip, batch: Tensor) -> Tensor:
+        """Compute the penalty on the constants that all pieces and processes share: the global ones."""
+        it = self._it
+        shared = lip if self._plan.local is None else it.bounded.lip()
+        if it.bounded.worst_pair is not None:  # many classes
+            shared = it.bounded.near(shared, it.y[batch])
+        return loss.penalty(shared)
 
     def _no_sync_before_the_last(self, piece: int) -> contextlib.AbstractContextManager[Any]:
         if self._plan.accumulate == 1:
@@ -75,25 +96,45 @@ class Single:
         return self._fabric.no_backward_sync(self._forward, enabled=piece < self._plan.accumulate - 1)
 
     def _batch(self) -> Tensor:
-        """Return this step's samples; the order of an epoch and its augmentation are drawn once."""
-        plan = self._plan
+        """Return this step's samples; the order of an epoch and its augmentation are drawn once.
+
+        They are drawn on the CPU, so that they are the same on every device, and sent to it once per epoch.
+        """
+        plan, device = self._plan, self._fabric.device
         epoch, index = divmod(self._it.step, plan.steps_per_epoch)
         if epoch != self._epoch_drawn:
-            self._epoch_drawn, self._batches = epoch, plan.batches(epoch)
+            self._epoch_drawn, self._on_host = epoch, plan.batches(epoch)
+            order = torch.cat(self._on_host).to(device, non_blocking=True)
+            self._batches = torch.split(order, plan.batch_size)
             if plan.augmentation is not None:
-                self._draws = plan.augmentation.draws(len(plan.train), plan.seed, epoch)
+                draws = plan.augmentation.draws(len(plan.train), plan.seed, epoch)
+                self._draws = draws.to(device, non_blocking=True)
         return self._batches[index]
 
-    def inputs(self, piece: Tensor) -> Tensor:
+    def _pieces(self, batch: Tensor) -> tuple[Tensor, ...]:
+        """Return this process's part of a batch, in the pieces that are computed in turn."""
+        return self._it.shard.mine(batch).tensor_split(self._plan.accumulate)
+
+    def _send_next(self) -> None:
+        """Send the images of the next step, if they are on the host and the epoch has one."""
+        index = self._it.step % self._plan.steps_per_epoch + 1
+        if self._ahead is not None and index < len(self._on_host):
+            self._ahead.send(self._pieces(self._on_host[index]))
+
+    def _inputs(self, number: int, piece: Tensor) -> Tensor:
         """Return the samples of a piece of the batch as the model takes them, augmented."""
-        it, device = self._it, self._fabric.device
-        if it.x.dtype != torch.uint8:
-            return it.x[piece.to(device)]
-        images = it.x[piece].to(device, non_blocking=True)
+        it = self._it
+        if self._ahead is None:
+            images = it.x[piece]
+        else:
+            index = it.step % self._plan.steps_per_epoch
+            images = self._ahead.take(self._pieces(self._on_host[index])[number])
+        if images.dtype != torch.uint8:
+            return images
         if self._plan.augmentation is None or self._draws is None:
             x = images.float() / 255
         else:
-            x = self._plan.augmentation(images, self._draws[piece].to(device, non_blocking=True))
+            x = self._plan.augmentation(images, self._draws[piece])
         x = x.to(it.dtype)
         return x.to(memory_format=torch.channels_last) if self._plan.channels_last else x
 
@@ -118,7 +159,17 @@ class Single:
         return Epoch(losses.tolist(), int(correct), float(k_f))
 
     def hand_out(self) -> None:
-        """Nothing to do: the training is what is stepped."""
+        """Do nothing: the training is what is stepped."""
 
     def close(self) -> None:
         """Do nothing: there is nothing to give back."""
+
+
+def _compiled(bounded: Bounded, turns: int) -> nn.Module:
+    """Compile a model; the power iteration stays outside if every step iterates on other layers.
+
+    Otherwise each turn would be compiled separately, and torch gives up after eight.
+    """
+    if turns > 1:
+        bounded.iterate = torch.compiler.disable(bounded.iterate)  # type: ignore[method-assign, no-untyped-call]
+    return cast(nn.Module, torch.compile(bounded))

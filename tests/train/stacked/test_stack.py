@@ -27,8 +27,8 @@ from lipcert.errors import InterruptedRunError, TrainingError
 from lipcert.losses import AOL, CLL, LOSSES, CrossEntropy, GloRo, Loss
 from lipcert.nn import MinMax, ShiftMix
 from lipcert.runs import Run
+from lipcert.runs.checkpoint import load_checkpoint
 from lipcert.train import Hardware, Plan, fit, fit_stack
-from lipcert.train.checkpoint import load_checkpoint
 from lipcert.train.optimizers.adam import adam
 from lipcert.train.optimizers.sgd import sgd
 from lipcert.train.schedules.multistep import MultiStep
@@ -301,6 +301,10 @@ def test_what_cannot_be_one_is_refused(tmp_path: Path) -> None:
         refuse(one, plan(1, GloRo(eps=0.1), train=Dataset(points().x, points().y, ("a", "b"))))
     with pytest.raises(InputError, match="single trainings"):
         refuse(one, plan(1, GloRo(eps=0.1), local=0.1))
+    with pytest.raises(InputError, match=r"train\.estimate: power is for single trainings"):
+        refuse(one, plan(1, GloRo(eps=0.1), estimate="power"))
+    with pytest.raises(InputError, match=r"optimizer\.no_decay is for single trainings"):
+        refuse(one, plan(1, GloRo(eps=0.1), no_decay=["*.bias"]))
     drop = lambda: nn.Sequential(nn.Linear(2, 4), nn.Dropout(), nn.Linear(4, 2))  # noqa: E731
     with pytest.raises(InputError, match="dropout"):
         refuse(plan(0, GloRo(eps=0.1), make=drop), plan(1, GloRo(eps=0.1), make=drop))

@@ -7,7 +7,6 @@ the same images.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -20,7 +19,10 @@ from lipcert.registry import Registry
 class Augmentation(ABC):
     """Changes uint8 images (B, C, H, W) at random, to float32 in [0, 1]."""
 
-    chances: ClassVar[int]  # random numbers per sample
+    @property
+    @abstractmethod
+    def chances(self) -> int:
+        """Return how many random numbers a sample needs; a class attribute serves where it is fixed."""
 
     def draws(self, samples: int, seed: int, epoch: int) -> Tensor:
         """Draw the chances of every sample in an epoch: (samples, chances) in [0, 1)."""

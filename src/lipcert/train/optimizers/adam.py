@@ -15,7 +15,7 @@ def adam(
     betas: tuple[float, float] = (0.9, 0.999),
     weight_decay: float = 0.0,
 ) -> torch.optim.Optimizer:
-    """Adam; orthogonal matrices are turned."""
+    """Make Adam, which turns orthogonal matrices instead of moving them."""
     check_rates(lr, weight_decay)
     parameters = list(parameters)
     kind = OrthogonalAdam if has_orthogonal(parameters) else torch.optim.Adam

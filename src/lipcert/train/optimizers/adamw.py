@@ -14,7 +14,7 @@ def adamw(
     betas: tuple[float, float] = (0.9, 0.999),
     weight_decay: float = 0.01,
 ) -> torch.optim.Optimizer:
-    """Adam with decoupled weight decay."""
+    """Make Adam with decoupled weight decay."""
     check_rates(lr, weight_decay)
     parameters = without_orthogonal(parameters, "adamw")
     return torch.optim.AdamW(parameters, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)

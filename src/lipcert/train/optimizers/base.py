@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import nn
@@ -12,6 +12,7 @@ from torch import nn
 from lipcert.bounds import Bounded
 from lipcert.errors import InputError
 from lipcert.registry import Registry
+from lipcert.train.optimizers.decay import matching, without_decay
 from lipcert.train.optimizers.orthogonal import has_orthogonal
 
 Parameters = Iterable[nn.Parameter]
@@ -22,11 +23,18 @@ MakeOptimizer = Callable[..., torch.optim.Optimizer]
 OPTIMIZERS: Registry[torch.optim.Optimizer] = Registry("optimizer", package="lipcert.train.optimizers")
 
 
-def optimizer_for(bounded: Bounded, make: MakeOptimizer) -> torch.optim.Optimizer:
-    """Make the optimiser of a model; one that takes an argument `head` is given the head's parameters."""
+def optimizer_for(
+    bounded: Bounded, make: MakeOptimizer, no_decay: Sequence[str] = ()
+) -> torch.optim.Optimizer:
+    """Make the optimiser of a model; one that takes an argument `head` is given the head's parameters.
+
+    Parameters whose names match a pattern of `no_decay` have no weight decay.
+    """
     asks = "head" in inspect.signature(make).parameters
     head = [] if bounded.head is None else list(bounded.head.parameters())
-    return make(bounded.parameters(), **({"head": head} if asks else {}))
+    optimizer = make(bounded.parameters(), **({"head": head} if asks else {}))
+    without_decay(optimizer, matching(bounded.model, no_decay))
+    return optimizer
 
 
 def without_orthogonal(parameters: Parameters, name: str) -> list[nn.Parameter]:

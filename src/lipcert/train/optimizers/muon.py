@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -53,7 +54,7 @@ def muon(
     adam_lr: float = 4e-3,
     adam_betas: tuple[float, float] = (0.9, 0.999),
 ) -> torch.optim.Optimizer:
-    """Orthogonalised steps for hidden matrices and kernels; Adam for head, biases and the rest.
+    """Make Muon: orthogonalised steps for hidden matrices and kernels, Adam for head, biases and the rest.
 
     `adam_lr` is Adam's learning rate; a schedule of `lr` shapes both.
     """
@@ -66,7 +67,7 @@ def muon(
 
 
 class Muon(OrthogonalAdam):
-    """Muon for matrices and kernels, which are its first parameter group, and Adam for the rest."""
+    """Muon for matrices and kernels, the parameter groups that have a momentum, and Adam for the rest."""
 
     def __init__(
         self,
@@ -95,15 +96,16 @@ class Muon(OrthogonalAdam):
         if closure is not None:
             with torch.enable_grad():
                 result = closure()
-        group = self.param_groups[0]
-        moved = [p for p in group["params"] if p.grad is not None]
-        gradients = [p.grad for p in moved]
-        for p in moved:  # so that Adam skips them
+        groups = [group for group in self.param_groups if "momentum" in group]
+        moved = [[p for p in group["params"] if p.grad is not None] for group in groups]
+        gradients = [[p.grad for p in matrices if p.grad is not None] for matrices in moved]
+        for p in chain(*moved):  # so that Adam skips them
             p.grad = None
         super().step()
-        if moved:
-            self._step_matrices(group, moved, gradients)
-        for p, gradient in zip(moved, gradients, strict=True):
+        for group, matrices, own in zip(groups, moved, gradients, strict=True):
+            if matrices:
+                self._step_matrices(group, matrices, own)
+        for p, gradient in zip(chain(*moved), chain(*gradients), strict=True):
             p.grad = gradient
         return result
 
@@ -122,10 +124,9 @@ class Muon(OrthogonalAdam):
         if group["weight_decay"]:
             torch._foreach_mul_(list[Tensor](matrices), 1 - group["lr"] * group["weight_decay"])
         ahead = torch._foreach_lerp(gradients, means, group["momentum"]) if group["nesterov"] else means
-        steps = orthogonalised([x.flatten(1) for x in ahead])
-        for p, step in zip(matrices, steps, strict=True):
-            rows, columns = step.shape
-            p.sub_(step.view(p.shape), alpha=group["lr"] * max(1.0, rows / columns) ** 0.5)
+        directions = [x.flatten(1) for x in ahead]
+        lengths = [group["lr"] * max(1.0, x.shape[0] / x.shape[1]) ** 0.5 for x in directions]
+        subtract_orthogonalised(matrices, directions, lengths)
 
 
 def is_matrix(parameter: nn.Parameter) -> bool:
@@ -135,6 +136,17 @@ def is_matrix(parameter: nn.Parameter) -> bool:
     return min(parameter.shape[0], parameter[0].numel()) > 1
 
 
+def subtract_orthogonalised(
+    parameters: Sequence[Tensor], directions: Sequence[Tensor], lengths: Sequence[float]
+) -> None:
+    """Subtract from each parameter its orthogonalised direction times a length."""
+    for p, (left, right), length in zip(parameters, _factors(directions), lengths, strict=True):
+        if p.is_contiguous():  # one product, added where it belongs
+            p.view(len(p), -1).addmm_(left, right, alpha=-length)
+        else:  # a kernel in channels-last order
+            p.sub_((left @ right).view(p.shape), alpha=length)
+
+
 def orthogonalised(matrices: Sequence[Tensor]) -> list[Tensor]:
     """Return each matrix with all its singular values moved close to one.
 
@@ -142,6 +154,11 @@ def orthogonalised(matrices: Sequence[Tensor]) -> list[Tensor]:
         >>> torch.linalg.svdvals(orthogonalised([torch.diag(torch.tensor([100.0, 1.0]))])[0])
         tensor([1.1291, 1.0695])
     """
+    return [left @ right for left, right in _factors(matrices)]
+
+
+def _factors(matrices: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+    """Return two factors of each orthogonalised matrix, in the order of their product."""
     wide = [x if x.shape[0] <= x.shape[1] else x.T for x in matrices]
     # Gram matrices of one size are inverted together.
     sizes: dict[int, list[int]] = {}
@@ -151,7 +168,7 @@ def orthogonalised(matrices: Sequence[Tensor]) -> list[Tensor]:
     for places in sizes.values():
         found = _inverse_roots(torch.stack([_gram(wide[i]) for i in places]))
         roots |= dict(zip(places, found, strict=True))
-    return [roots[i] @ x if x is wide[i] else x @ roots[i] for i, x in enumerate(matrices)]
+    return [(roots[i], x) if x is wide[i] else (x, roots[i]) for i, x in enumerate(matrices)]
 
 
 def _gram(x: Tensor) -> Tensor:

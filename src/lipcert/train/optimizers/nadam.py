@@ -14,7 +14,7 @@ def nadam(
     betas: tuple[float, float] = (0.9, 0.999),
     weight_decay: float = 0.0,
 ) -> torch.optim.Optimizer:
-    """Adam with Nesterov's momentum."""
+    """Make Adam with Nesterov's momentum."""
     check_rates(lr, weight_decay)
     parameters = without_orthogonal(parameters, "nadam")
     return torch.optim.NAdam(parameters, lr=lr, betas=betas, weight_decay=weight_decay)

@@ -15,7 +15,7 @@ def sgd(
     nesterov: bool = False,
     weight_decay: float = 0.0,
 ) -> torch.optim.Optimizer:
-    """Stochastic gradient descent with momentum."""
+    """Make stochastic gradient descent with momentum."""
     check_rates(lr, weight_decay)
     parameters = without_orthogonal(parameters, "sgd")
     return torch.optim.SGD(

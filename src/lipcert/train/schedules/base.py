@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from lipcert.errors import InputError
 from lipcert.registry import Registry
@@ -11,6 +12,11 @@ from lipcert.registry import Registry
 
 class Schedule(ABC):
     """schedule(start, t) → value, t from 0 to 1."""
+
+    @property
+    def knots(self) -> Sequence[float]:
+        """Return the fractions, besides 0 and 1, between which the value only rises or only falls."""
+        return ()
 
     @abstractmethod
     def __call__(self, start: float, t: float) -> float:

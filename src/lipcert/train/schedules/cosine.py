@@ -10,7 +10,7 @@ from lipcert.train.schedules.base import SCHEDULES, Schedule, half_cosine
 @SCHEDULES.register("cosine")
 @dataclass(frozen=True)
 class Cosine(Schedule):
-    """Half a cosine from the start down to `end`.
+    """Follow half a cosine from the start down to `end`.
 
     Example:
         >>> Cosine()(start=1.0, t=0.5)

@@ -11,7 +11,7 @@ from lipcert.train.schedules.base import SCHEDULES, Schedule
 @SCHEDULES.register("logarithmic")
 @dataclass(frozen=True)
 class Logarithmic(Schedule):
-    r"""GloRo's ε: $\log((e^v - e^{fv})t + e^{fv})$, from f·v up to the full value v.
+    r"""Grow as GloRo's ε: $\log((e^v - e^{fv})t + e^{fv})$, from f·v up to the full value v.
 
     Example:
         >>> Logarithmic()(start=0.5, t=1.0)

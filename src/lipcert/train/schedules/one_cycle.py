@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lipcert.train.schedules.base import SCHEDULES, Schedule, check_fraction, half_cosine
@@ -10,7 +11,7 @@ from lipcert.train.schedules.base import SCHEDULES, Schedule, check_fraction, ha
 @SCHEDULES.register("one-cycle")
 @dataclass(frozen=True)
 class OneCycle(Schedule):
-    """Half a cosine up from value/`divide` to the value at `peak`, half a cosine down to value/`final`.
+    """Rise by half a cosine from value/`divide` to the value at `peak`, and fall to value/`final`.
 
     Example:
         >>> OneCycle()(start=1.0, t=0.3)
@@ -23,6 +24,11 @@ class OneCycle(Schedule):
 
     def __post_init__(self) -> None:
         check_fraction("peak", self.peak)
+
+    @property
+    def knots(self) -> Sequence[float]:
+        """Return the fractions between which the value only rises or only falls."""
+        return (self.peak,)
 
     def __call__(self, start: float, t: float) -> float:
         """Return the value at fraction t."""

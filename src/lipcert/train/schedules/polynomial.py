@@ -11,7 +11,7 @@ from lipcert.train.schedules.base import SCHEDULES, Schedule
 @SCHEDULES.register("polynomial", example={"end": 0.1, "gamma": 2})
 @dataclass(frozen=True)
 class Polynomial(Schedule):
-    """end + (start − end)(1 − t)^gamma: fast at first.
+    """Follow end + (start − end)(1 − t)^gamma, which is fast at first.
 
     Example:
         >>> Polynomial(end=1.0, gamma=2)(start=5.0, t=0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lipcert.train.schedules.base import SCHEDULES, Schedule, check_fraction
@@ -22,6 +23,11 @@ class Ramp(Schedule):
 
     def __post_init__(self) -> None:
         check_fraction("until", self.until)
+
+    @property
+    def knots(self) -> Sequence[float]:
+        """Return the fractions between which the value only rises or only falls."""
+        return (self.until,)
 
     def __call__(self, start: float, t: float) -> float:
         """Return the value at fraction t."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lipcert.errors import InputError
@@ -11,7 +12,7 @@ from lipcert.train.schedules.base import SCHEDULES, Schedule
 @SCHEDULES.register("triangular")
 @dataclass(frozen=True)
 class Triangular(Schedule):
-    """0 → value at `peak` → value·`low` at `knee` → 0, in straight lines.
+    """Go from 0 to the value at `peak`, to value·`low` at `knee` and to 0, in straight lines.
 
     Example:
         >>> Triangular()(start=1.0, t=0.4)
@@ -25,6 +26,11 @@ class Triangular(Schedule):
     def __post_init__(self) -> None:
         if not 0 < self.peak < self.knee < 1:
             raise InputError(f"peak, knee: expected 0 < peak < knee < 1, got {self.peak}, {self.knee}")
+
+    @property
+    def knots(self) -> Sequence[float]:
+        """Return the fractions between which the value only rises or only falls."""
+        return (self.peak, self.knee)
 
     def __call__(self, start: float, t: float) -> float:
         """Return the value at fraction t."""

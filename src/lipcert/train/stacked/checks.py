@@ -47,17 +47,30 @@ def check_stack(plans: Sequence[Plan]) -> None:
                 )
         if len(plan.train) != len(first.train) or plan.train.input_shape != first.train.input_shape:
             raise InputError("--stack: the data of all must have equally many samples of the same shape")
-    if any(plan.compile or plan.local is not None for plan in plans):
-        raise InputError("--stack: train.compile and train.local are for single trainings")
+    for plan in plans:
+        _refuse_single(plan)
     if len(plans) > 1 and any(isinstance(module, _DropoutNd) for module in first.model.modules()):
         raise InputError("--stack: models with dropout draw from one generator; train them one by one")
 
 
+def _refuse_single(plan: Plan) -> None:
+    """Raise if a plan asks for what only single trainings have."""
+    settings = {
+        "train.compile": plan.compile,
+        "train.local": plan.local is not None,
+        f"train.estimate: {plan.estimate}": plan.estimate != "krylov",
+        "optimizer.no_decay": bool(plan.no_decay),
+    }
+    for setting, asked in settings.items():
+        if asked:
+            raise InputError(f"--stack: {setting} is for single trainings")
+
+
 def is_stackable(training: Training) -> bool:
-    """Tell whether a stack of one trains it as well and faster: an MLP, in one process."""
+    """Return whether a stack of one trains it as well and faster: an MLP, in one process."""
     plan, fabric = training.plan, training.fabric
     alone = fabric.world_size == 1 and fabric.strategy.precision.precision == "32-true"
-    plain = not plan.compile and plan.local is None and not plan.channels_last
+    plain = not plan.compile and plan.local is None and not plan.channels_last and plan.estimate == "krylov"
     return alone and plain and _is_elementwise(training.optimizer) and is_dense(training.bounded)
 
 
@@ -66,7 +79,7 @@ def _optimizer_of(plan: Plan) -> torch.optim.Optimizer:
 
 
 def _is_elementwise(optimizer: torch.optim.Optimizer) -> bool:
-    """Tell whether it does the same to every number, in whatever tensors they come."""
+    """Return whether it does the same to every number, in whatever tensors they come."""
     known = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD)
     return type(optimizer) in known and len(optimizer.param_groups) == 1
 

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.following import followers_in, one_step
+from lipcert.bounds.small_pieces import batch_norms_in, statistics_for
 from lipcert.errors import TrainingError
 from lipcert.losses import Loss
-from lipcert.train.stacked.losses import kind, understood_by_vmap, values_and_penalties
 from lipcert.train.stacked.networks import Stacked
+from lipcert.train.stacked.vmapped_losses import kind, understood_by_vmap, values_and_penalties
 from lipcert.train.state import Epoch, Training
 from lipcert.types import PairLip
 
@@ -45,6 +46,7 @@ class Stack:
         self._plan, self._device = first.plan, first.fabric.device
         self._models = Stacked([training.bounded for training in self.trainings])
         self._followers = [layer for t in self.trainings for layer in followers_in(t.plan.model)]
+        self._norms = [norm for t in self.trainings for norm in batch_norms_in(t.plan.model)]
         self._optimizer = first.plan.optimizer(self._models.parameters())
         self._collect_states()
         self._x, self._y, self._offsets = _data(self.trainings)
@@ -64,7 +66,8 @@ class Stack:
         losses = self._losses_now()
         batch = self._batch()  # (M, B)
         self._optimizer.zero_grad()
-        for i, piece in enumerate(batch.tensor_split(plan.accumulate, dim=1)):
+        pieces = batch.tensor_split(min(plan.accumulate, batch.shape[1]), dim=1)  # none is empty
+        for i, piece in enumerate(pieces):
             self._backward(piece, losses, batch.shape[1], first=i == 0)
         if plan.clip is not None:
             self._clip(plan.clip)
@@ -84,7 +87,7 @@ class Stack:
         labels = self._y[piece].to(self._device)  # (M, b)
         iterations = self._plan.iterations if first and any(loss.uses_constants for loss in losses) else 0
         turn = self._plan.turn(self.training.step)
-        with one_step(self._followers, first):
+        with one_step(self._followers, first), statistics_for(piece.shape[1], self._norms):
             logits, lip = self._models(self._inputs(piece), iterations, turn)
         objectives = [
             self._objectives(group, losses, logits, labels, lip, batch_size, first) for group in self._groups
@@ -243,7 +246,7 @@ def _by_loss(trainings: Sequence[Training]) -> list[list[Training]]:
 
 
 def _is_one(group: Sequence[Training]) -> bool:
-    """Tell whether the losses of these trainings can be one call, tried on two samples of each."""
+    """Return whether the losses of these trainings can be one call, tried on two samples of each."""
     if len(group) == 1:
         return True
     lips = [training.bounded.lip() for training in group]

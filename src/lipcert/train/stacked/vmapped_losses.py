@@ -26,7 +26,7 @@ def _mark(value: object) -> Hashable:
 
 
 def understood_by_vmap(losses: Sequence[Loss], logits: Tensor, lip: PairLip) -> bool:
-    """Tell whether losses of one kind can be one call: not if they ask for the value of a tensor."""
+    """Return whether losses of one kind can be one call: not if they ask for the value of a tensor."""
     labels = torch.zeros_like(logits[..., 0], dtype=torch.int64)
     try:
         _vmapped(losses, list(_numbers(losses[0])), logits, labels, lip)

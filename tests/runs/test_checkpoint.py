@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 from lipcert import InputError
 from lipcert.certificates.loading import load
 from lipcert.models import ModelCard, create, save
-from lipcert.train.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from lipcert.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 
 
 def checkpoint() -> Checkpoint:
@@ -22,7 +23,8 @@ def checkpoint() -> Checkpoint:
         model={"w": torch.ones(2)},
         optimizer={"state": {}, "param_groups": []},
         average=None,
-        random=torch.get_rng_state(),
+        random={"cpu": torch.get_rng_state()},
+        scaler={},
         losses=torch.zeros(2),
         correct=1,
     )
@@ -42,6 +44,26 @@ def test_a_checkpoint_survives_the_disk(tmp_path: Path) -> None:
     assert again["step"] == 3
     assert torch.equal(again["model"]["w"], torch.ones(2))
     assert [p.name for p in tmp_path.iterdir()] == ["last.ckpt"]
+
+
+def test_no_copy_of_the_state_is_made_in_memory(tmp_path: Path) -> None:
+    large = Checkpoint(**{**checkpoint(), "model": {"w": torch.ones(2_000_000)}})
+    tracemalloc.start()
+    try:
+        save_checkpoint(tmp_path / "last.ckpt", large)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (tmp_path / "last.ckpt").stat().st_size > 8_000_000 > 4 * peak
+
+
+def test_a_checkpoint_from_before_the_scaler_is_read(tmp_path: Path) -> None:
+    now = checkpoint()
+    old = {key: value for key, value in now.items() if key != "scaler"} | {"random": now["random"]["cpu"]}
+    torch.save(old, tmp_path / "last.ckpt")
+    again = load_checkpoint(tmp_path / "last.ckpt")
+    assert torch.equal(again["random"]["cpu"], now["random"]["cpu"])
+    assert again["scaler"] == {}
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, 500, -1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import colorsys
+
 import numpy as np
 import pytest
 import torch
@@ -38,6 +40,24 @@ def test_a_crop_is_one_of_the_padded_image() -> None:
     for image, whole, draw in zip(found, padded, draws, strict=True):
         top, left = (int(v * 9) for v in draw[:2])
         assert torch.equal(image, whole[:, top : top + 12, left : left + 12])
+
+
+def test_a_reflected_crop_is_one_of_the_mirrored_image() -> None:
+    x = pictures()
+    draws = torch.rand(16, 7)
+    found = Standard(crop=4, padding="reflect")(x, draws)
+    padded = F.pad(x.float() / 255, (4, 4, 4, 4), mode="reflect")
+    for image, whole, draw in zip(found, padded, draws, strict=True):
+        top, left = (int(v * 9) for v in draw[:2])
+        assert torch.equal(image, whole[:, top : top + 12, left : left + 12])
+
+
+def test_mirrored_pixels_reach_any_distance() -> None:
+    row = torch.tensor([10, 20, 30], dtype=torch.uint8).view(1, 1, 1, 3)
+    found = Standard(crop=7, padding="reflect")(row, chances(1, d1=0.99))  # seven to the right, none down
+    assert (found * 255).round().flatten().tolist() == [20, 10, 20]
+    turned = Standard(rotate=45, padding="reflect")(pictures().clamp_min(1), chances(d2=1.0))
+    assert turned.min() > 0
 
 
 def test_every_shift_is_as_likely() -> None:
@@ -86,6 +106,63 @@ def test_colours_change_as_in_pillow(position: int, enhance: type, draw: float) 
     assert (found - expected).abs().max() < 2.1 / 255  # Pillow works with bytes
 
 
+@pytest.mark.parametrize(("name", "position"), [("brightness", 4), ("contrast", 5), ("saturation", 6)])
+def test_a_range_is_between_its_two_factors(name: str, position: int) -> None:
+    x, middle = pictures(1, 16), chances(1)
+    for draw in (0.0, 0.25, 0.999):
+        draws = chances(1, **{f"d{position}": draw})
+        factor = 0.5 + 1.5 * draw
+        ranged = Standard(**{name: (0.5, 2.0)})(x, draws)  # type: ignore[arg-type]
+        exactly = Standard(**{name: (factor, factor)})(x, middle)  # type: ignore[arg-type]
+        torch.testing.assert_close(ranged, exactly)
+        alone = Standard(**{name: 0.25})(x, draws)  # type: ignore[arg-type]
+        others = {key: 0.0 for key in ("brightness", "contrast", "saturation") if key != name}
+        assert torch.equal(alone, Standard(jitter=0.25, **others)(x, draws))  # type: ignore[arg-type]
+    assert not torch.equal(ranged, x.float() / 255)
+
+
+def test_factors_reach_both_ends() -> None:
+    x = torch.full((4000, 1, 1, 1), 100, dtype=torch.uint8)
+    some = Standard(brightness=(0.5, 2.0))
+    found = some(x, some.draws(4000, seed=0, epoch=0)) * 255 / 100
+    assert 0.5 <= float(found.min()) < 0.51
+    assert 1.99 < float(found.max()) <= 2.0
+    assert abs(float(found.mean()) - 1.25) < 0.03
+
+
+@pytest.mark.parametrize(("draw", "shift"), [(0.0, -0.3), (0.999, 0.3 * 0.998), (0.7, 0.3 * 0.4), (0.5, 0.0)])
+def test_hue_is_that_of_colorsys(draw: float, shift: float) -> None:
+    x = pictures(1, 24)
+    x[..., 0] = x[:, :1, :, 0]  # grey pixels, which have no hue
+    x[..., 1] = torch.tensor([[255], [255], [3]])  # two largest channels
+    found = Standard(hue=0.3)(x, torch.cat([chances(1), torch.full((1, 1), draw)], dim=1))
+    expected = torch.tensor(
+        [
+            colorsys.hsv_to_rgb((h + shift) % 1, s, v)
+            for h, s, v in (
+                colorsys.rgb_to_hsv(*pixel) for pixel in (x[0].flatten(1).T.double() / 255).tolist()
+            )
+        ]
+    )
+    torch.testing.assert_close(found[0].flatten(1).T, expected, atol=2e-6, rtol=0)
+
+
+def test_hue_leaves_grey_images_and_draws_one_number_more() -> None:
+    some = Standard(hue=0.5)
+    assert some.draws(3, seed=0, epoch=0).shape == (3, 8)
+    for channels in (1, 4):
+        x = pictures(channels=channels)
+        assert torch.equal(some(x, torch.rand(16, 8)), x.float() / 255)
+
+
+def test_a_jitter_alone_is_that_of_published_runs() -> None:
+    some = Standard(crop=2, flip=True, rotate=5.0, jitter=0.25)
+    draws = some.draws(4, seed=1, epoch=2)
+    assert draws[0, 4:].tolist() == [0.08793783187866211, 0.4199991226196289, 0.12449008226394653]
+    x = (torch.arange(4 * 3 * 36) * 37 % 256).to(torch.uint8).view(4, 3, 6, 6)
+    assert float(some(x, draws).double().sum()) == pytest.approx(137.2228381, abs=1e-5)
+
+
 def test_draws_depend_on_seed_epoch_and_index_alone() -> None:
     some = Standard(4, True, 2.0, 0.25)
     first = some.draws(100, seed=1, epoch=3)
@@ -109,7 +186,16 @@ def test_results_are_images() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"crop": -1}, "crop"), ({"rotate": 200}, "rotate"), ({"jitter": 1.0}, "jitter")],
+    [
+        ({"crop": -1}, "crop"),
+        ({"rotate": 200}, "rotate"),
+        ({"jitter": 1.0}, "jitter"),
+        ({"padding": "wrap"}, "padding: expected zeros or reflect"),
+        ({"brightness": -0.1}, "brightness: expected a number"),
+        ({"contrast": (2.0, 0.5)}, "contrast: expected factors"),
+        ({"saturation": (-1.0, 0.5)}, "saturation: expected factors"),
+        ({"hue": 0.6}, "hue: expected a part of the colour circle"),
+    ],
 )
 def test_wrong_numbers_are_named(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -119,6 +119,20 @@ def test_a_step_is_that_of_the_equations() -> None:
     torch.testing.assert_close(bias.detach(), twin.detach())
 
 
+def test_a_kernel_in_channels_last_order_makes_the_same_step() -> None:
+    torch.manual_seed(0)
+    start, gradient = torch.randn(6, 4, 3, 3), torch.randn(6, 4, 3, 3)
+    moved = []
+    for order in (torch.contiguous_format, torch.channels_last):
+        kernel = nn.Parameter(start.clone(memory_format=order))
+        kernel.grad = gradient.clone(memory_format=order)
+        muon([kernel], lr=0.1).step()
+        assert kernel.is_contiguous(memory_format=order)
+        moved.append(kernel.detach())
+    torch.testing.assert_close(*moved)
+    assert (moved[0] - start).norm() > 0.1
+
+
 def test_head_biases_and_vectors_are_adams() -> None:
     bounded = Bounded(network(), (2,))
     optimizer = optimizer_for(bounded, partial(muon, lr=0.1))
