@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from lipcert.paper import REPRODUCTIONS, loss_layer_grid, parameter_figures, pareto
 from lipcert.paper.definition import Trained
 from lipcert.paper.outcome import Outcome
+from lipcert.paper.printed_measures import CLEAN
 from lipcert.paper.results import Results
 from lipcert.report.run_table import run_table
 from lipcert.sweeps.findings import SweepRow
@@ -29,9 +31,17 @@ def test_a_figure_names_width_epochs_and_seeds(width: float, epochs: int, seeds:
     found = trained("fig-slack", (f"model.width={width}", f"train.epochs={epochs}"), seeds)
     said = f"4C3F, width {width:g}, {epochs} epochs, test split, proved bounds; "
     assert parameter_figures.caption(found) == f"{said}bars: least and most of {len(seeds)} seeds"
-    assert all(
-        measure.title.startswith("test ") for measure in (parameter_figures.CLEAN, parameter_figures.CRA)
-    )
+    assert all(measure.title.startswith("test ") for measure in (CLEAN, parameter_figures.CRA))
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("fig-slack", parameter_figures), ("grid", loss_layer_grid), ("pareto", pareto)]
+)
+def test_one_seed_and_one_epoch_are_no_plurals(name: str, module: ModuleType) -> None:
+    said = module.caption(trained(name, ("train.epochs=1",), (3,)))
+    assert "; one seed" in said
+    assert "1 epoch, " in said
+    assert not re.search(r"\b1 (seeds|epochs)\b", said)
 
 
 def test_the_figure_of_convergence_names_the_split_of_its_estimates() -> None:
@@ -42,7 +52,7 @@ def test_the_figure_of_convergence_names_the_split_of_its_estimates() -> None:
 def test_the_grid_names_what_it_was_trained_with() -> None:
     few = ("model.width=0.5", "train.epochs=2")
     said = loss_layer_grid.caption(trained("grid", few, (4, 5, 6)))
-    assert said == "4C3F's shape, width 0.5, epochs: 2, test split, proved bounds; mean of 3 seeds"
+    assert said == "4C3F's shape, width 0.5, 2 epochs, test split, proved bounds; mean of 3 seeds"
 
 
 def test_the_fronts_name_the_optimiser_and_the_settings_that_stay() -> None:
@@ -50,6 +60,7 @@ def test_the_fronts_name_the_optimiser_and_the_settings_that_stay() -> None:
     said = pareto.caption(found)
     recipe = found.trials[0][1].recipe
     assert f"width 0.5, {recipe.train.epochs} epochs, {recipe.optimizer.name}, test split" in said
+    assert "; up to 2 seeds; " in said
     fixed = {
         (
             variant.series,
@@ -65,10 +76,12 @@ def test_the_fronts_name_the_optimiser_and_the_settings_that_stay() -> None:
 @pytest.mark.parametrize("name", ["fig-slack", "fig-epsilon", "fig-lambda", "fig-temperature", "grid"])
 def test_what_is_laid_out_today_is_what_the_results_hold(name: str) -> None:
     results, laid_out = Results.read(RESULTS / f"{name}.json"), trained(name)
+    if REPRODUCTIONS.create(name).older(results.date):
+        pytest.skip("recorded before the definition changed, as the documents say")
     assert [(v.series, v.x, t.recipe.seed) for v, t in laid_out.trials] == [
         (o.series, o.x, o.run.seed) for o in results.outcomes
     ]
-    assert results.epochs == max(t.recipe.train.epochs for _, t in laid_out.trials)
+    assert max(results.epochs) == max(t.recipe.train.epochs for _, t in laid_out.trials)
     assert set(results.seeds) == {o.run.seed for o in results.outcomes}
 
 

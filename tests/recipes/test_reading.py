@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,10 @@ from lipcert.errors import TrainingError
 from lipcert.losses import CLL
 from lipcert.models import ModelCard
 from lipcert.recipes import execute, packaged_recipes, read_recipe
+from lipcert.recipes.execution import build
 from lipcert.recipes.signatures import checked_arguments
+from lipcert.registry import Entry
+from lipcert.train.optimizers import OPTIMIZERS
 
 
 @pytest.mark.parametrize("name", packaged_recipes())
@@ -79,87 +84,6 @@ def test_overrides_reach_any_depth() -> None:
     assert "optimizer.lr" not in recipe.schedule
 
 
-@pytest.mark.parametrize(
-    ("override", "key"),
-    [
-        ("train.epoch=3", "train.epoch: unknown key"),
-        ("train.epochs=many", "train.epochs"),
-        ("train.epochs=0", "train.epochs"),
-        ("train.epochs=2.5", "train.epochs"),
-        ("train.dtype=float16", "train.dtype"),
-        ("bogus=1", "bogus: unknown key"),
-        ("loss.slak=0.1", "loss.slak: unknown key"),
-        ("loss.slack=0.75", "loss.slack: expected between 0 and 0.5, got 0.75"),
-        ("loss.slack=abc", "loss.slack"),
-        ("loss.eps=-1", "loss.eps: expected a number > 0"),
-        ("loss.sides=three", "loss.sides"),
-        ("loss.name=nll", "loss.name: unknown loss 'nll'; known: aol"),
-        ("loss=3", "loss"),
-        ("model.width=[3]", "model.width: unknown key"),
-        ("model.widths=wide", "model.widths"),
-        ("data.name=mnist", "data.name: unknown data set 'mnist'"),
-        ("data.nois=1", "data.nois"),
-        ("optimizer.lr=-1", "optimizer.lr"),
-        ("optimizer.name=lion", "optimizer.name"),
-        ("schedule.loss.slack.name=wavy", "schedule.loss.slack.name"),
-        ("schedule.loss.slack.gamma=x", "schedule.loss.slack.gamma"),
-        ("schedule.optimizer.lr.at=[400]", "schedule.optimizer.lr.at: expected a fraction"),
-        ("schedule.loss.sides.name=cosine", "schedule.loss.sides"),
-        ("schedule.model.widths.name=cosine", "schedule.model.widths"),
-        ("certify.radii=[]", "certify.radii"),
-        ("certify.radii=[-1]", "radii"),
-        ("certify.splits=[dev]", "certify.splits"),
-        ("seed=-1", "seed"),
-        ("train=null", "train: missing"),
-        ("nonsense", "--set nonsense"),
-        ("a.b=[1", "--set a.b"),
-    ],
-)
-def test_a_mistake_is_one_line_that_names_the_key(override: str, key: str) -> None:
-    with pytest.raises(InputError) as error:
-        read_recipe("moons-cll", overrides=[override])
-    assert key in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("a: [1, 2", "not YAML (line"),
-        ("just words", "expected keys and values"),
-        ("", "expected keys and values"),
-        ("- 1\n- 2", "expected keys and values, found list"),
-        ("extends: nowhere", "unknown recipe 'nowhere'"),
-        ("extends: 3", "extends: expected the name"),
-        ("claim: nothing else", "missing"),
-        ("!!python/object/apply:os.system ['echo hi']", "not YAML"),
-    ],
-)
-def test_files_that_are_not_recipes(content: str, message: str, tmp_path: Path) -> None:
-    path = tmp_path / "bad.yaml"
-    path.write_text(content)
-    with pytest.raises(InputError) as error:
-        read_recipe(str(path))
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00\x81")
-    loop = tmp_path / "loop.yaml"
-    loop.write_text(f"extends: {loop}")
-    for source, message in [
-        (tmp_path / "missing.yaml", "cannot be read"),
-        (tmp_path / "binary.yaml", "not a text file"),
-        (loop, "extends itself"),
-        ("moons-xyz", "unknown recipe"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            read_recipe(str(source))
-    with pytest.raises(InputError, match="no budget 'huge'"):
-        read_recipe("moons-cll", budget="huge")
-
-
 def test_a_resolved_recipe_reads_back_as_itself(tmp_path: Path) -> None:
     recipe = read_recipe("moons-gloro-0.4", budget="smoke")
     path = tmp_path / "recipe.yaml"
@@ -196,6 +120,62 @@ def test_every_recipe_has_a_smoke_budget_and_images_one_for_a_cpu(name: str) -> 
         assert read_recipe(name, "cpu").train.epochs < read_recipe(name).train.epochs
 
 
+def test_power_iterations_take_no_turns() -> None:
+    assert read_recipe("moons-cll", overrides=["train.estimate=power"]).train.estimate == "power"
+    with pytest.raises(InputError, match=r"train\.turns: expected 1 with estimate: power, got 2"):
+        read_recipe("moons-cll", overrides=["train.estimate=power", "train.turns=2"])
+
+
+def test_keys_that_came_later_are_written_only_where_they_are_set(tmp_path: Path) -> None:
+    """A run of an earlier version has none of them, and is the same run."""
+    plain = read_recipe("moons-cll").model_dump(mode="json")
+    assert "estimate" not in plain["train"]
+    assert "no_decay" not in plain["optimizer"]
+    changes = ["train.estimate=power", "optimizer.no_decay=['*.bias']"]
+    changed = read_recipe("moons-cll", overrides=changes)
+    tree = changed.model_dump(mode="json")
+    assert tree["train"]["estimate"] == "power"
+    assert tree["optimizer"]["no_decay"] == ["*.bias"]
+    path = tmp_path / "recipe.yaml"
+    path.write_text(yaml.safe_dump(tree))
+    assert read_recipe(str(path)) == changed
+
+
+def test_a_pattern_without_a_parameter_is_named_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"optimizer\.no_decay: no parameter matches '\*\.theta'"):
+        execute(read_recipe("moons-cll", "smoke", ["optimizer.no_decay=['*.theta']"]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("train.validate_every=2", r"train\.validate_every: expected 0, got 2: there is no validation split"),
+        ("certify.splits=[train, val]", r"certify\.splits: expected \[train\], found val: there is no"),
+        ("certify.splits=[val]", r"certify\.splits: expected \[test\], found val: there is no"),
+    ],
+)
+def test_nothing_may_ask_for_a_validation_split_that_is_not_there(override: str, message: str) -> None:
+    none = ["data.val=0", "train.validate_every=0", "certify.splits=[train]"]
+    assert read_recipe("moons-cll", "smoke", none).certify.splits == ("train",)
+    with pytest.raises(InputError, match=message):
+        read_recipe("moons-cll", "smoke", [*none, override])
+
+
+def test_without_validation_every_training_image_is_trained_on(tmp_path: Path) -> None:
+    root = write_cifar10(tmp_path / "data")["root"]
+    few = [f"data.root={root}", "train.batch_size=4", "train.validate_every=0", "certify.splits=[test]"]
+    held = read_recipe("cifar10-grid", "smoke", [*few, "data.val=0.5"])
+    whole = read_recipe("cifar10-grid", "smoke", [*few, "data.val=0"])
+    assert len(whole.make_data("train")) > len(held.make_data("train")) == len(held.make_data("val"))
+    assert len(whole.make_data("train")) == 2 * len(held.make_data("train"))
+    with pytest.raises(InputError, match=r"data\.val: there is no validation split"):
+        whole.make_data("val")
+    run = execute(whole, tmp_path / "run")
+    assert set(run.statement().splits) == {"test"}
+    assert all(metrics.validation is None for metrics in run.metrics())
+
+
 def test_fine_tuning_starts_from_another_model(tmp_path: Path) -> None:
     first = execute(read_recipe("moons-cll", "smoke"), tmp_path / "first")
     begun = read_recipe("moons-cll", "smoke", [f"start={first.path}"])
@@ -228,3 +208,48 @@ def test_weights_that_run_away_end_in_one_line(model: str, tmp_path: Path) -> No
     few = [f"data.root={root}", "train.batch_size=4", "train.epochs=3", "optimizer.lr=1e25"]
     with pytest.raises(TrainingError, match=r"not finite|became"):
         execute(read_recipe(f"cifar10-{model}", "smoke", few), tmp_path / "run")
+
+
+def test_radii_may_be_written_as_fractions() -> None:
+    printed = (0.1411764705882353, 0.2823529411764706, 0.4235294117647059)
+    assert read_recipe("cifar10-4c3f-cll").certify.radii == (*printed, 1.0)
+    assert read_recipe("folder", None, ["data.root=photos"]).certify.radii == printed
+    chosen = read_recipe("moons-cll", None, ["certify.radii=[36/255, 0.5]"])
+    assert chosen.certify.model_dump(mode="json")["radii"] == [
+        0.1411764705882353,
+        0.5,
+    ]  # as recipe.yaml has it
+
+
+def test_arguments_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: Counter[str] = Counter()
+
+    def counted(function: Any, arguments: Any, provided: set[str], where: str) -> dict[str, Any]:
+        found[where] += 1
+        return checked_arguments(function, arguments, provided, where)
+
+    monkeypatch.setattr("lipcert.recipes.schema.checked_arguments", counted)
+    recipe = read_recipe("moons-cll", "smoke", ["data.val=100", "train.validate_every=1"])
+    build(recipe)
+    recipe.stated_training()
+    parts = ["data", "loss", "model", "optimizer", *(f"schedule.{key}" for key in recipe.schedule)]
+    assert found == dict.fromkeys(parts, 1)
+    assert read_recipe("moons-cll", "smoke") == read_recipe("moons-cll", "smoke")
+
+
+def with_schedule(optimizer: str, number: str) -> None:
+    settings = [f"optimizer={{name: {optimizer}}}", f"schedule.optimizer.{number}={{name: cosine}}"]
+    read_recipe("moons-cll", None, ["schedule.optimizer.lr=null", *settings])
+
+
+def damped(parameters: Any, lr: float = 0.1, dampening: float = 0.0) -> torch.optim.Optimizer:
+    return torch.optim.SGD(parameters, lr=lr, momentum=0.9, dampening=dampening)
+
+
+def test_a_schedule_changes_any_number_that_the_optimiser_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_schedule("muon", "momentum")
+    for optimizer, number in (("adam", "momentum"), ("adam", "betas"), ("sgd", "nesterov")):
+        with pytest.raises(InputError, match="expected a number of the loss or the optimizer"):
+            with_schedule(optimizer, number)
+    monkeypatch.setitem(vars(OPTIMIZERS)["_entries"], "damped", Entry("damped", damped, dict))
+    with_schedule("damped", "dampening")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import pytest
 import torch
@@ -12,9 +15,10 @@ from torch import nn
 from lipcert import InputError
 from lipcert.bounds.witness import quotients, search
 from lipcert.certificates.loading import load
+from lipcert.certificates.shards import Shard
 from lipcert.errors import LipcertError
 from lipcert.recipes import execute, read_recipe, tightness_search
-from lipcert.recipes.tightness_search import measure_run
+from lipcert.recipes.tightness_search import BUDGETS, Budget, measure_run
 from lipcert.runs import Run
 
 
@@ -70,7 +74,7 @@ def test_the_saved_witness_is_a_witness(run: Run) -> None:
 
 def test_an_interrupted_search_goes_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(tightness_search.BUDGETS, "smoke", tightness_search.Budget(40, 3, 1e-2))
-    monkeypatch.setattr(tightness_search, "_PAIRS_AT_ONCE", 8)
+    monkeypatch.setattr(tightness_search, "PAIRS_AT_ONCE", 8)
     run.tightness_file.unlink(missing_ok=True)
     whole = measure_run(run, "smoke")
     run.tightness_file.unlink()
@@ -96,7 +100,7 @@ def test_a_witness_above_the_proof_is_an_error(run: Run, monkeypatch: pytest.Mon
     class TooLow:
         k_f = 1e-6
 
-    monkeypatch.setattr(tightness_search, "certifier", lambda *a: TooLow())
+    monkeypatch.setattr(tightness_search, "Certifier", lambda *a: TooLow())
     with pytest.raises(LipcertError, match="above the proved"):
         measure_run(run, "smoke")
 
@@ -108,3 +112,58 @@ def test_bad_input_is_named(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cut short"):
         measure_run(run, "smoke")
     run.tightness_file.unlink()
+
+
+def test_a_search_ends_when_its_time_is_over_and_goes_on_later(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.tightness_file.unlink(missing_ok=True)
+    clock = iter(range(10_000))
+    with monkeypatch.context() as patched:
+        patched.setattr(tightness_search.time, "monotonic", lambda: float(next(clock)))
+        cut = measure_run(run, "cpu", minutes=0.5)  # seconds pass with every look at the clock
+    assert cut.searched == 0
+    assert 0 < cut.lower <= cut.upper
+    assert run.tightness() == cut
+    whole = measure_run(run, "cpu")
+    assert whole.searched == whole.pairs
+    run.tightness_file.unlink()
+    assert measure_run(run, "cpu").lower == max(whole.lower, cut.lower)
+
+
+def test_time_is_a_positive_number(run: Run) -> None:
+    with pytest.raises(InputError, match="--minutes: expected a number > 0"):
+        measure_run(run, "smoke", minutes=0)
+
+
+def test_processes_share_the_pairs(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes as threads: they search other batches, and both get the best witness of all."""
+    run.tightness_file.unlink(missing_ok=True)
+    monkeypatch.setitem(BUDGETS, "smoke", Budget(160, 5, 1e-2))
+    alone = measure_run(run, "smoke")
+    run.tightness_file.unlink()
+    meet, sums, firsts = Barrier(2, timeout=60), dict[int, torch.Tensor](), dict[int, Any]()
+
+    def shard(index: int) -> Shard:
+        def total(value: torch.Tensor) -> torch.Tensor:
+            sums[index] = value
+            meet.wait()
+            added = sums[0] + sums[1]
+            meet.wait()
+            return added
+
+        def first(value: Any) -> Any:
+            firsts[index] = value
+            meet.wait()
+            mine = firsts[0]
+            meet.wait()
+            return mine
+
+        return Shard(index, 2, total, first)
+
+    with ThreadPoolExecutor(2) as threads:
+        both = list(threads.map(lambda i: measure_run(run, "smoke", shard=shard(i)), range(2)))
+    assert both[0].searched == both[1].searched == 160
+    assert [found.lower for found in both] == [alone.lower] * 2
+    assert both[0].witness == alone.witness
+    assert run.tightness() == both[0]

@@ -23,7 +23,7 @@ def finished(**parts: Any) -> Finished:
 def test_a_point_of_the_radius_curve_is_the_share_certified_beyond_it() -> None:
     robust = torch.tensor([0.0, 0.0, 0.1, 0.2, 0.5])
     recipe = read_recipe("moons-cll", overrides=["certify.radii=[0.1, 0.25]"])
-    chart = radius_chart([finished(robust=robust, recipe=recipe)])
+    chart = radius_chart([finished(samples=SimpleNamespace(robust=robust), recipe=recipe)])
     (line,) = chart.lines
     assert line.x[0] == 0.0
     assert line.y == [pytest.approx(20 * int((robust > x).sum()), abs=1e-3) for x in line.x]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,13 @@ import torch
 
 from lipcert import InputError
 from lipcert.data.examples import write_cifar10
-from lipcert.recipes import execute, packaged_recipes, read_recipe
+from lipcert.recipes import Recipe, execute, packaged_recipes, read_recipe
 from lipcert.recipes.splits import Splits
-from lipcert.report.comparison import _paper, compare, splits_shown
+from lipcert.report.comparison import ComparedRow, _models, _paper, _splits_shown, compare
 from lipcert.report.method_names import is_published_size
 from lipcert.report.run_figures import write_evaluation
 from lipcert.runs import Run
+from lipcert.sweeps.trial import Trial
 from lipcert.tables.kinds import PERCENT
 from lipcert.tables.table import text_table
 from lipcert.tables.table_files import write_table
@@ -59,7 +61,7 @@ def test_a_report_has_the_papers_row_beside_ours(
     found = run.tightness()
     assert found is not None
     monkeypatch.setattr(Run, "tightness", lambda _: found.model_copy(update={"tightness": 0.256}))
-    compared = compare([run])
+    compared = compare([Trial.of(run)])
     titles, cells = compared.titles, compared.cells
     assert titles[7:11] == ["clean", "CRA 36/255", "CRA 72/255", "CRA 108/255"]
     ours, paper = cells
@@ -74,6 +76,10 @@ def test_a_report_has_the_papers_row_beside_ours(
     assert r"K\_f" in latex
 
 
+def paper(recipe: Recipe, radii: Sequence[float]) -> list[ComparedRow]:
+    return _paper(recipe, *_models([recipe]), radii)
+
+
 IMAGES = [name for name in packaged_recipes() if name.startswith(("cifar", "tiny"))]
 
 
@@ -81,7 +87,7 @@ IMAGES = [name for name in packaged_recipes() if name.startswith(("cifar", "tiny
 def test_every_recipe_finds_the_row_it_claims(name: str) -> None:
     recipe = read_recipe(name)
     assert is_published_size(recipe)
-    rows = _paper(recipe, recipe.certify.radii)
+    rows = paper(recipe, recipe.certify.radii)
     assert bool(rows) == ("none printed" not in recipe.claim)
     if rows:
         printed = [(PERCENT.text(row.clean), PERCENT.text(row.cra[0])) for row in rows]
@@ -93,36 +99,36 @@ def test_every_recipe_finds_the_row_it_claims(name: str) -> None:
 def test_a_thin_network_stands_beside_the_row_it_is_for(name: str) -> None:
     full, thin = read_recipe(name), read_recipe(name, "cpu")
     assert not is_published_size(thin)
-    assert _paper(thin, full.certify.radii) == _paper(full, full.certify.radii) != []
+    assert paper(thin, full.certify.radii) == paper(full, full.certify.radii) != []
 
 
 def test_all_printed_rows_of_a_network_are_shown() -> None:
     recipe = read_recipe("tiny-8c2f-gloro-trades")
-    reported, reproduced = _paper(recipe, recipe.certify.radii)
+    reported, reproduced = paper(recipe, recipe.certify.radii)
     assert (reported.source, reported.clean, reproduced.clean) == ("paper, reported by GloRo", 0.355, 0.395)
 
 
 def test_a_row_is_printed_at_its_own_radii_and_epsilon_only() -> None:
     recipe = read_recipe("cifar10-4c3f-gloro")
-    assert not _paper(recipe, [0.5])
-    (found,) = _paper(recipe, [72 / 255, 0.5])
+    assert not paper(recipe, [0.5])
+    (found,) = paper(recipe, [72 / 255, 0.5])
     assert found.cra == (0.408, None)
-    assert not _paper(read_recipe("cifar10-4c3f-gloro", overrides=["loss.eps=0.5"]), recipe.certify.radii)
+    assert not paper(read_recipe("cifar10-4c3f-gloro", overrides=["loss.eps=0.5"]), recipe.certify.radii)
 
 
 def test_a_caption_names_the_split_that_is_shown(run: Run, tmp_path: Path) -> None:
-    moons = execute(read_recipe("moons-cll", "smoke"), tmp_path / "moons")
-    assert splits_shown([run]) == "on the test split"
-    assert splits_shown([moons]) == "on the val split"
-    assert splits_shown([run, moons]) == "on the test and the val splits"
+    moons = Trial.of(execute(read_recipe("moons-cll", "smoke"), tmp_path / "moons"))
+    assert _splits_shown([Trial.of(run)]) == "on the test split"
+    assert _splits_shown([moons]) == "on the val split"
+    assert _splits_shown([Trial.of(run), moons]) == "on the test and the val splits"
 
 
 def test_runs_that_cannot_be_compared_are_named(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is the run finished"):
-        compare([Run(tmp_path)])
-    moons = execute(read_recipe("moons-cll", "smoke"), tmp_path / "moons")
+        compare([Trial(tmp_path, read_recipe("moons-cll"))])
+    moons = Trial.of(execute(read_recipe("moons-cll", "smoke"), tmp_path / "moons"))
     with pytest.raises(InputError, match="other radii"):
-        compare([run, moons])
+        compare([Trial.of(run), moons])
 
 
 def test_balanced_weights_have_mean_one() -> None:

@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 import lipcert
+from lipcert.losses import LOSSES
+from lipcert.paper.loss_layer_grid import LOSSES as SETTINGS
+from lipcert.recipes import read_recipe
 from lipcert.report import palette
+from lipcert.report.method_names import method_of
 
 ROOT = Path(lipcert.__file__).parents[2]
 
@@ -43,7 +47,7 @@ def lab(colour: str, blindness: np.ndarray) -> np.ndarray:
     [
         (*palette.CLASSES, palette.WRONG),
         (palette.PROVED, palette.ATTACKED, palette.GREY),
-        (palette.METHODS["CLL"], palette.METHODS["GloRo"], palette.METHODS["Cross-entropy"]),
+        tuple(palette.METHODS[loss].colour for loss in ("cll", "gloro", "cross-entropy")),
     ],
     ids=["moons", "band", "methods"],
 )
@@ -56,8 +60,18 @@ def test_colours_without_marks_differ_for_every_reader(colours: tuple[str, ...],
 def test_a_method_has_one_colour() -> None:
     assert palette.method_colour("CLL") == palette.BLUE
     assert palette.method_colour("GloRo, ε growing") == palette.RED
-    assert len(set(palette.METHODS.values())) == len(palette.METHODS)
+    own = [method.colour for method in palette.METHODS.values() if method.colour != palette.OTHER_METHOD]
+    assert len(set(own)) == len(own)
+    assert len({method.title for method in palette.METHODS.values()}) == len(palette.METHODS)
     assert palette.method_colour("a new one") == palette.OTHER_METHOD
+
+
+def test_a_loss_has_the_same_name_and_colour_by_every_way() -> None:
+    assert set(palette.METHODS) <= set(LOSSES)
+    for loss, method in palette.METHODS.items():
+        recipe = read_recipe("cifar10-grid", None, list(SETTINGS[loss]))
+        assert method_of(recipe) == palette.loss_title(loss) == method.title
+        assert palette.method_colour(method_of(recipe)) == method.colour
 
 
 def test_runs_of_one_method_are_tints_of_its_colour() -> None:
@@ -68,7 +82,9 @@ def test_runs_of_one_method_are_tints_of_its_colour() -> None:
 
 
 def test_no_other_file_names_a_colour() -> None:
-    files = [*(ROOT / "src" / "lipcert").rglob("*.py"), *(ROOT / "src" / "lipcert").rglob("*.css")]
-    files += [ROOT / "docs" / "pictures.py"]
-    named = [path.name for path in files if re.search(r"#[0-9a-fA-F]{6}\b", path.read_text())]
+    package = ROOT / "src" / "lipcert"
+    files = [path for ending in ("py", "css", "html") for path in package.rglob(f"*.{ending}")]
+    files += (ROOT / "docs").glob("*.py")
+    colour = re.compile(r"#([0-9a-fA-F]{3}){1,2}\b|(color|background): *(white|black|red|blue|grey|gray)\b")
+    named = [path.name for path in files if colour.search(path.read_text(encoding="utf-8"))]
     assert named == ["palette.py"]

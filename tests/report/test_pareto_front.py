@@ -8,6 +8,7 @@ import pytest
 
 from lipcert.paper.outcome import Outcome
 from lipcert.paper.pareto import NEAR, OVER_SLACK, PARETO, RIVAL, _better, points_of
+from lipcert.paper.verdict import Word
 from lipcert.report.pareto_front import draw_fronts, front, height
 from tests.outcomes import outcome
 
@@ -30,16 +31,19 @@ def test_what_another_is_better_than_is_not_on_the_front() -> None:
     assert height(points, 0.71) is None
 
 
-@pytest.mark.parametrize(("below", "holds"), [(0.01, True), (0.001, None), (0.0, None), (-0.01, False)])
-def test_better_is_above_the_rival_by_more_than_seeds_differ(below: float, holds: bool | None) -> None:
+@pytest.mark.parametrize(
+    ("below", "word"),
+    [(0.01, Word.HOLDS), (0.001, Word.LEVEL), (0.0, Word.LEVEL), (-0.01, Word.FAILS)],
+)
+def test_better_is_above_the_rival_by_more_than_seeds_differ(below: float, word: Word) -> None:
     verdict = _better(NEAR, rows(below))
-    assert verdict.holds is holds
+    assert verdict.word is word
     assert "seeds differ by 0.2" in verdict.found
 
 
-def test_a_claim_without_rivals_or_common_ground_is_open() -> None:
-    assert _better(NEAR, rows(0.1)[:3]).holds is None
-    assert _better(NEAR, [*rows(0.1)[:3], row(RIVAL, 0.1, 0.9, 0.1)]).holds is None
+def test_a_claim_without_rivals_or_common_ground_is_not_run() -> None:
+    assert _better(NEAR, rows(0.1)[:3]).word is Word.NOT_RUN
+    assert _better(NEAR, [*rows(0.1)[:3], row(RIVAL, 0.1, 0.9, 0.1)]).word is Word.NOT_RUN
 
 
 def test_all_trainings_are_drawn(tmp_path: Path) -> None:

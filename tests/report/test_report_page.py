@@ -19,9 +19,9 @@ from lipcert.report.charts import radius_chart
 from lipcert.report.layer_table import layer_table
 from lipcert.report.report_inputs import Finished, find_sources, names_of
 from lipcert.report.report_page import write_report
-from lipcert.runs import Run
 from lipcert.sweeps import complete, lay_out
 from lipcert.sweeps.findings import SweepRow, write_rows
+from lipcert.tables.kinds import from_above, from_below
 from tests.browser import chromium_page, overheard
 from tests.sweeps.here import CrewHere
 
@@ -101,9 +101,10 @@ def test_every_layer_has_three_numbers_and_the_head_makes_k_f_of_them(place: Pat
     assert product == pytest.approx(certificate["k_f"], rel=1e-4)
     head = rows[-1]["at most (proved)"]
     page = (tmp_path / "report.html").read_text()
-    assert f"K_f ≤ {certificate['k_features']:.6g} × {head} = {certificate['k_f']:.6g}, proved" in page
+    features, whole = from_above(certificate["k_features"]), from_above(certificate["k_f"])
+    assert f"K_f ≤ {features} × {head} = {whole}, proved" in page
     witnessed = json.loads((place / "cll" / "tightness.json").read_text())["lower"]
-    assert f"Two points witness K_f ≥ {witnessed:.6g}" in page
+    assert f"Two points witness K_f ≥ {from_below(witnessed)}" in page
 
 
 def test_a_run_of_a_sweep_that_is_named_as_well_counts_once(place: Path, tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_what_is_not_this_runs_result_is_labelled(place: Path, tmp_path: Path) -
 
 
 def test_radii_without_end_are_drawn(place: Path) -> None:
-    sure = Finished(Run(place / "cll"), "constant")
+    sure = Finished(place / "cll", read_recipe(str(place / "cll" / "recipe.yaml")), "constant")
     sure.samples.prediction.copy_(sure.samples.label)
     sure.samples.radius.fill_(math.inf)
     chart = radius_chart([sure])

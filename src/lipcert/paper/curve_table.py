@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lipcert.paper.outcome import Outcome
-from lipcert.runs.measures import K_F, K_HF, TIGHTNESS, Measure, clean, cra, cra_at_eps
+from lipcert.paper.printed_measures import CLEAN, FAR, NEAR
+from lipcert.runs.measures import K_F, K_HF, TIGHTNESS, Measure, cra_at_eps
 from lipcert.tables import Column, Table
 from lipcert.tables.grouping import grouped
 from lipcert.tables.kinds import SETTING, TEXT, Deviation, Range
 
 _MEASURES = (
-    clean("test"),
+    CLEAN,
     cra_at_eps("test"),
-    cra("test", 36 / 255),
-    cra("test", 108 / 255),
+    NEAR,
+    FAR,
     K_F,
     K_HF,
     TIGHTNESS,
@@ -45,7 +46,7 @@ def curve_table(outcomes: Sequence[Outcome]) -> Table[PlaceRow]:
 
 
 def range_column(measure: Measure) -> Column[PlaceRow]:
-    """Make a column of means with the least and the most of the seeds, or of single numbers."""
+    """Make a column of means with the seeds of each, or of single numbers."""
     return Column(measure.short_title, measure.kind, lambda row: range_or_mean(measure, row.outcomes))
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from lipcert.errors import InputError
+from lipcert.paper.network_size import network_sizes
+from lipcert.paper.verdict import Finding
 from lipcert.recipes import read_recipe
 from lipcert.registry import Registry
 from lipcert.sweeps import Trial
+from lipcert.types import BudgetName
 
 if TYPE_CHECKING:
     from lipcert.paper.outcome import Outcome
 
-# The paper's; hours of a CPU at most; seconds.
-BUDGETS = ("full", "cpu", "smoke")
+BUDGETS: tuple[BudgetName, ...] = get_args(BudgetName)
+
+# Hours of a GPU for the trainings of the full budgets on images, estimated by benchmarks/gpu_hours.py.
+FULL_COSTS = Path(__file__).with_name("full_costs.json")
 
 
 @dataclass(frozen=True)
@@ -45,23 +51,25 @@ class Reduction:
     seeds: tuple[int, ...] = (1,)
     variants: tuple[Variant, ...] | None = None  # instead of the paper's
     cost: str = ""  # measured
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The result of a claim in some rows, with the numbers; None where the seeds leave it open."""
-
-    holds: bool | None
-    found: str
+    instead: str = ""  # network and data, where they are not those of the paper
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, and the check whether rows support it."""
+    """A statement of the paper, and the check of rows: a verdict, or a consistency check of a definition."""
 
     text: str
     published: str
-    check: Callable[[Sequence[Outcome]], Verdict]
+    check: Callable[[Sequence[Outcome]], Finding]
+    also: tuple[str, ...] = ()  # further results whose rows it compares with, in the ledger alone
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Results dated before a day, and how they were trained otherwise than the definition says today."""
+
+    before: str  # a date like 2026-11-18
+    note: str
 
 
 @dataclass(frozen=True)
@@ -76,19 +84,26 @@ class Trained:
 Draw = Callable[[Trained, Path], list[Path]]
 
 
+def networks_of(trials: Sequence[tuple[Variant, Trial]]) -> str:
+    """Describe the size of the networks that are trained, beside those of the full budgets."""
+    full = {variant.recipe: read_recipe(variant.recipe) for variant, _ in trials}
+    return network_sizes((trial.recipe, full[variant.recipe]) for variant, trial in trials)
+
+
 @dataclass(frozen=True)
 class Reproduction:
-    """A table or figure of the paper."""
+    """A table or figure of the paper; one without variants is drawn from formulas alone."""
 
     name: str
     summary: str
     variants: tuple[Variant, ...]
     draw: Draw
-    budgets: Mapping[str, Reduction] = field(default_factory=dict)
+    budgets: Mapping[BudgetName, Reduction] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     shown: tuple[str, ...] = ()  # keys of recipes whose values the drawing needs
+    earlier: Earlier | None = None
 
-    def at(self, budget: str | None) -> Reduction:
+    def at(self, budget: BudgetName | None) -> Reduction:
         """Return what a budget leaves out."""
         if budget not in (None, *BUDGETS):
             raise InputError(f"{self.name}: no budget {budget!r}; it has: {', '.join(BUDGETS)}")
@@ -97,7 +112,7 @@ class Reproduction:
     def trials(
         self,
         output: Path,
-        budget: str | None,
+        budget: BudgetName | None,
         seeds: Sequence[int] | None = None,
         settings: Sequence[str] = (),
     ) -> list[tuple[Variant, Trial]]:
@@ -122,21 +137,41 @@ class Reproduction:
             if any(f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.") for other in fixed):
                 raise InputError(f"--set {key}: {self.name} sets it itself; `lipcert sweep` varies anything")
 
-    def seeds(self, budget: str | None) -> list[int]:
+    def seeds(self, budget: BudgetName | None) -> list[int]:
         """Return the seeds that occur unless the caller chooses."""
         reduction = self.at(budget)
         variants = self.variants if reduction.variants is None else reduction.variants
         return sorted({*reduction.seeds, *(seed for variant in variants for seed in variant.more_seeds)})
 
-    def cost(self, budget: str) -> str:
+    def networks(self, budget: BudgetName) -> str:
+        """Describe the size of the networks at a budget, as `networks_of` does."""
+        return networks_of(self.trials(Path(), budget))
+
+    def older(self, date: str) -> str:
+        """Say how results of this date were trained otherwise than today; empty if they were not."""
+        return self.earlier.note if self.earlier is not None and date < self.earlier.before else ""
+
+    def cost(self, budget: BudgetName) -> str:
         """Say how many trainings of how many epochs there are, and how long they took."""
         reduction = self.at(budget)
         variants = self.variants if reduction.variants is None else reduction.variants
+        if not variants:
+            return "drawn from formulas, no training"
         recipes = {variant.recipe for variant in variants}
         epochs = sorted({read_recipe(name, budget, reduction.settings).train.epochs for name in recipes})
         span = f"{epochs[0]}" if len(epochs) == 1 else f"{epochs[0]} to {epochs[-1]}"
         count = sum(len(reduction.seeds) + len(variant.more_seeds) for variant in variants)
-        return f"{count} × {span} epochs" + (f", {reduction.cost}" if reduction.cost else "")
+        measured = reduction.cost or (self._full_cost() if budget == "full" else "")
+        return f"{count} × {span} epochs" + (f", {measured}" if measured else "")
+
+    def _full_cost(self) -> str:
+        """Say how long the trainings of the full budget take, if that was estimated."""
+        hours = json.loads(FULL_COSTS.read_text(encoding="utf-8")).get(self.name)
+        return (
+            ""
+            if hours is None
+            else f"about {hours:g} hours of an A100 by an estimate, certificates not included"
+        )
 
 
 REPRODUCTIONS: Registry[Reproduction] = Registry("reproduction", package="lipcert.paper")
@@ -152,6 +187,8 @@ def _key(setting: str) -> str:
     return setting.partition("=")[0]
 
 
-def _trial(variant: Variant, output: Path, budget: str | None, settings: Sequence[str], seed: int) -> Trial:
+def _trial(
+    variant: Variant, output: Path, budget: BudgetName | None, settings: Sequence[str], seed: int
+) -> Trial:
     recipe = read_recipe(variant.recipe, budget, [*settings, *variant.settings, f"seed={seed}"])
     return Trial(output / f"{variant.name}-seed{seed}", recipe)

@@ -1,4 +1,4 @@
-"""The front of clean and certified accuracy: is CLL better than GloRo, or elsewhere on the same trade-off?"""
+"""The front of clean and certified accuracy, no figure of the paper: is CLL better, or elsewhere on it?"""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, Verdict, register
+from lipcert.certificates.certificate import RADII
+from lipcert.paper import captions
+from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Variant, register
 from lipcert.paper.outcome import Outcome
 from lipcert.paper.parameter_figures import CLL, GLORO
+from lipcert.paper.printed_measures import CLEAN, FAR, NEAR
+from lipcert.paper.verdict import Verdict, Word
 from lipcert.report.pareto_front import Point, draw_fronts, height
-from lipcert.runs.measures import Measure, clean, cra
+from lipcert.runs.measures import Measure
 from lipcert.tables.grouping import grouped
-from lipcert.tables.kinds import percent
+from lipcert.tables.kinds import POINTS, SETTING, SIGNED, percent, printed_radius
 
-CLEAN, NEAR, FAR = clean("test"), cra("test", 36 / 255), cra("test", 108 / 255)
 OVER_SLACK, OVER_EPS, RIVAL = "CLL, slack", "CLL, ε", "GloRo, ε"
 
 # Two seeds at the ends of the varied values.
@@ -45,26 +48,23 @@ def points_of(outcomes: Sequence[Outcome], measure: Measure) -> dict[str, list[P
     """Return clean and certified accuracy of every training, per loss."""
     found: dict[str, list[Point]] = {"CLL": [], "GloRo": []}
     for one in outcomes:
-        label = f"{'p' if one.series == OVER_SLACK else 'ε'} {one.x:g}"
+        label = f"{'p' if one.series == OVER_SLACK else 'ε'} {SETTING.text(one.x)}"
         (accuracy,), (certified,) = CLEAN.numbers([one.run]), measure.numbers([one.run])
         found[one.series.partition(",")[0]].append((accuracy, certified, label))
     return {name: points for name, points in found.items() if points}
 
 
 def caption(trained: Trained) -> str:
-    """Say what was trained; width, epochs and optimiser are those of the trainings."""
-    recipe = trained.trials[0][1].recipe
-    width = recipe.model.arguments.get("width", 1.0)
-    return (
-        f"4C3F, width {width:g}, {recipe.train.epochs} epochs, {recipe.optimizer.name}, test split, proved "
-        "bounds; CLL with p at ε 0.15, with ε at p 0.25; two seeds at the ends"
-    )
+    """Say what was trained, and which settings stay."""
+    optimizer = trained.trials[0][1].recipe.optimizer.name
+    said = captions.caption(trained, "4C3F", optimizer, "test split", "proved bounds", several="up to {}")
+    return f"{said}; CLL with p at ε 0.15, with ε at p 0.25"
 
 
 def _draw(trained: Trained, base: Path) -> list[Path]:
     panels = {
-        f"certified accuracy at {radius} [%]": points_of(trained.outcomes, measure)
-        for radius, measure in (("36/255", NEAR), ("108/255", FAR))
+        f"certified accuracy at {printed_radius(radius)} [%]": points_of(trained.outcomes, measure)
+        for radius, measure in zip((RADII[0], RADII[-1]), (NEAR, FAR), strict=True)
     }
     return draw_fronts(panels, caption(trained), base)
 
@@ -73,19 +73,20 @@ def _better(measure: Measure, outcomes: Sequence[Outcome]) -> Verdict:
     """Compare CLL's front with GloRo's trainings at equal clean accuracy; the seeds give the noise."""
     points = points_of(outcomes, measure)
     if points.keys() != {"CLL", "GloRo"}:
-        return Verdict(None, "one of the two was not trained")
+        return Verdict(Word.NOT_RUN, "one of the two was not trained")
     behind = [
         (clean, 100 * (level - cra))
         for clean, cra, _ in points["GloRo"]
         if (level := height(points["CLL"], clean)) is not None
     ]
     if not behind:
-        return Verdict(None, "no clean accuracy is reached by both")
+        return Verdict(Word.NOT_RUN, "no clean accuracy is reached by both")
     gaps = [gap for _, gap in behind]
     noise = 100 * _seed_noise(outcomes, measure)
-    listed = ", ".join(f"{gap:+.1f} at {percent(clean)}" for clean, gap in sorted(behind))
+    listed = ", ".join(f"{SIGNED.text(gap)} at {percent(clean)}" for clean, gap in sorted(behind))
     holds = True if min(gaps) > noise else False if max(gaps) < -noise else None
-    return Verdict(holds, f"CLL's front above GloRo by {listed} clean; seeds differ by {noise:.1f} at most")
+    found = f"CLL's front above GloRo by {listed} clean; seeds differ by {POINTS.text(noise)} at most"
+    return Verdict(Word.of(holds), found)
 
 
 def _seed_noise(outcomes: Sequence[Outcome], measure: Measure) -> float:
@@ -106,7 +107,8 @@ PARETO = Reproduction(
             (
                 "model.width=0.5",
                 "train.epochs=12",
-                "optimizer={name: muon, lr: 0.02, adam_lr: 4e-3}",
+                "optimizer={name: muon, lr: 0.02, momentum: 0.9, adam_lr: 4e-3}",
+                "schedule.optimizer.lr={name: trapezoid}",
                 "certify.effort=auto",
                 "train.threads=1",
             ),

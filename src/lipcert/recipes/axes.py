@@ -7,6 +7,9 @@ from itertools import product
 
 from lipcert.errors import InputError
 
+# The numbers of one range at most: each is a training.
+_MOST = 100_000
+
 
 def parse_values(text: str) -> list[str]:
     """Split values at commas and expand ranges of whole numbers; brackets enclose one value.
@@ -23,6 +26,8 @@ def parse_values(text: str) -> list[str]:
     for part in _parts(text):
         first, dots, last = part.strip().partition("..")
         if dots and first.isdecimal() and last.isdecimal():
+            if int(last) - int(first) >= _MOST:
+                raise InputError(f"{part.strip()}: expected a range of at most {_MOST:,} numbers")
             values += map(str, range(int(first), int(last) + 1))
         else:
             values.append(part.strip())

@@ -6,9 +6,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model, field_validator
 
 from lipcert.errors import InputError
+from lipcert.recipes.expectations import complaint, numbers_only
+from lipcert.suggestions import asked, closest
 
 
 def checked_arguments(
@@ -18,7 +20,9 @@ def checked_arguments(
     names = {p.name for p in inspect.signature(function).parameters.values()} - provided
     for name in arguments:
         if name not in names:
-            raise InputError(f"{where}.{name}: unknown key; known: {', '.join(sorted(names)) or 'none'}")
+            guess = asked(None if (found := closest(name, names)) is None else f"{where}.{found}")
+            known = ", ".join(sorted(names)) or "none"
+            raise InputError(f"{where}.{name}: unknown key{guess}; known: {known}")
     model = _model_of(function, frozenset(provided))
     try:
         values = model.model_validate(dict(arguments))
@@ -35,7 +39,9 @@ def _model_of(function: Callable[..., Any], provided: frozenset[str]) -> type[Ba
         if p.name not in provided:
             default = ... if p.default is inspect.Parameter.empty else p.default
             fields[p.name] = (hints.get(p.name, Any), default)
-    return create_model("Arguments", __config__=ConfigDict(arbitrary_types_allowed=True), **fields)
+    checks: dict[str, Any] = {"numbers": field_validator("*", mode="wrap")(numbers_only)}
+    settings = ConfigDict(arbitrary_types_allowed=True)
+    return create_model("Arguments", __config__=settings, __validators__=checks, **fields)
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -61,6 +67,5 @@ def first_error(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         return f"{key}: unknown key"
     if first["type"] == "missing":
-        return f"{key}: missing"
-    message = str(first["msg"]).removeprefix("Value error, ")
-    return f"{key}: {message[0].lower()}{message[1:]}, got {first['input']!r}"
+        return f"{key}: missing; expected a value"
+    return f"{key}: {complaint(first)}"

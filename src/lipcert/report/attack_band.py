@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from lipcert.attack import Band
-from lipcert.report.figure import new_figure
+from lipcert.data.base import Split
+from lipcert.report.figure import new_figure, write_figure
 from lipcert.report.palette import ATTACKED, GREY, PROVED
 from lipcert.tables import Column, Table
 from lipcert.tables.kinds import EXACT_PERCENT, RADIUS
@@ -27,13 +28,13 @@ class BandRow:
 
 def band_rows(band: Band, radii: Sequence[float]) -> list[BandRow]:
     """Return the band at some radii."""
-    total = len(band.right)
+    total = len(band.correct)
     return [
         BandRow(r, band.certified(r) / total, band.empirical(r) / total, band.clean() / total) for r in radii
     ]
 
 
-def band_table(band: Band, radii: Sequence[float], split: str) -> Table[BandRow]:
+def band_table(band: Band, radii: Sequence[float], split: Split) -> Table[BandRow]:
     """Lay out the band radius by radius, with the verdict."""
     verdict = f"{len(band.broken)} CERTIFICATES BROKEN" if band.broken else "no certificate broken"
     closest = ", ".join(f"{name} {count}" for name, count in band.found_by.items())
@@ -45,7 +46,7 @@ def band_table(band: Band, radii: Sequence[float], split: str) -> Table[BandRow]
             Column("clean", EXACT_PERCENT, lambda row: row.clean),
         ],
         band_rows(band, radii),
-        title=f"{split}: {len(band.right):,} samples, {band.points:,} points tried, {verdict}",
+        title=f"{split}: {len(band.correct):,} samples, {band.points:,} points tried, {verdict}",
         note=f"closest: {closest or 'none found'}",
     )
 
@@ -65,6 +66,5 @@ def band_figure(band: Band, radii: Sequence[float], path: Path) -> Path:
         axes.axvline(radius, color=GREY, linewidth=0.5)
     axes.set(xlabel="L2 radius", ylabel="accuracy [%]", xlim=(0, eps[-1]), ylim=(0, 101))
     axes.legend(loc="lower left", fontsize=8)
-    axes.set_title(f"{len(band.right):,} samples, {len(band.broken)} certificates broken", fontsize=9)
-    figure.savefig(path, dpi=200)
-    return path
+    axes.set_title(f"{len(band.correct):,} samples, {len(band.broken)} certificates broken", fontsize=9)
+    return write_figure(figure, path)

@@ -7,15 +7,22 @@ from collections.abc import Sequence
 from lipcert.certificates.predictions import Prediction
 from lipcert.certificates.statement import Accuracy, Statement
 from lipcert.certificates.verification import Check
+from lipcert.recipes.budgets import with_remark
 from lipcert.tables import Column, Table
-from lipcert.tables.kinds import COUNT, EXACT_PERCENT, PERCENT, PROVED_RADIUS, RADIUS, TEXT
+from lipcert.tables.kinds import COUNT, EXACT_PERCENT, PERCENT, PROVED_RADIUS, RADIUS, TEXT, UPPER_BOUND
+
+# Two constants that users meet side by side.
+K_F_EXPLAINED = (
+    "K_f bounds how fast a difference of two logits changes; inspect shows K, for all logits together"
+)
 
 
-def certificate_table(statement: Statement) -> Table[Accuracy]:
-    """Lay out the first split of a certificate, radius by radius."""
+def certificate_table(statement: Statement, budget: str | None = None) -> Table[Accuracy]:
+    """Lay out the first split of a certificate, radius by radius; `budget` is that of the training."""
     (name, split), *_ = statement.splits.items()
     rounding = statement.rounding
     label = "ROUNDING IGNORED" if rounding == "ignored" else f"{rounding} rounding included"
+    k_f = UPPER_BOUND.text(statement.k_f)
     return Table(
         [
             Column("radius", RADIUS, lambda row: row.radius),
@@ -25,8 +32,8 @@ def certificate_table(statement: Statement) -> Table[Accuracy]:
             Column("count", COUNT, lambda row: row.count),
         ],
         split.rows,
-        title=f"{name}: {split.samples:,} samples, K_f ≤ {statement.k_f:.6g} (proved), {label}",
-        note="percent right and certified, with exact 95 % binomial intervals",
+        title=f"{name}: {split.samples:,} samples, K_f ≤ {k_f} (proved), {label}",
+        note=with_remark("percent correct and certified, with exact 95 % binomial intervals", budget),
     )
 
 

@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from lipcert.report.charts import Chart
 from lipcert.report.figure import new_figure, save_figure
-from lipcert.report.palette import GREY, INK, Look
+from lipcert.report.mark_labels import draw_marks
+from lipcert.report.palette import Look
+
+# Intervals of an axis at most: more numbers would touch.
+_TICKS = 6
 
 
 def print_charts(charts: Sequence[Chart], folder: Path) -> list[Path]:
@@ -26,32 +31,27 @@ def _print(chart: Chart, base: Path) -> list[Path]:
 
 
 def draw_chart(axes: Axes, chart: Chart) -> None:
-    """Lines, marks and axes of one diagram."""
+    """Draw lines, marks and axes of one diagram."""
     for line in chart.lines:
         drawn: dict[str, Any] = {"label": line.name, "markersize": 3, **_style(line.look)}
         if any(line.spread):
             axes.errorbar(line.x, line.y, yerr=line.spread, marker="o", capsize=2, **drawn)
         else:
             axes.plot(line.x, line.y, marker="o" if len(line.x) < 20 else "", **drawn)
-    for x, text in chart.marks:
-        axes.axvline(x, color=GREY, linewidth=0.5)
-        axes.text(
-            x,
-            1.0,
-            text,
-            fontsize=6,
-            color=INK,
-            rotation=90,
-            va="top",
-            ha="right",
-            transform=axes.get_xaxis_transform(),
-        )
     axes.set(xlabel=chart.across, ylabel=chart.up)
     axes.set_xscale("log" if chart.log_x else "linear")
     axes.set_yscale("log" if chart.log_y else "linear")
     axes.grid(alpha=0.25, linewidth=0.5)
+    _space_ticks(axes, chart)
     if len(chart.lines) <= 20:
         axes.legend(fontsize=7, frameon=False)
+    draw_marks(axes, chart.marks)
+
+
+def _space_ticks(axes: Axes, chart: Chart) -> None:
+    """Leave room between the numbers of a linear axis; epochs are whole numbers."""
+    if not chart.log_x:
+        axes.xaxis.set_major_locator(MaxNLocator(_TICKS, integer=chart.across == "epoch"))
 
 
 # matplotlib's names for the dashes of Plotly.

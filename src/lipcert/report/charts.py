@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lipcert.data.base import Split
+from lipcert.data.base import shown_split
 from lipcert.report.method_names import method_of
 from lipcert.report.palette import Look, run_looks, series_look
 from lipcert.report.report_inputs import Finished
@@ -35,7 +35,7 @@ class Line:
 class Chart:
     """One diagram."""
 
-    name: str  # of its files
+    name: str  # names its files
     title: str
     across: str
     up: str
@@ -48,7 +48,7 @@ class Chart:
 def radius_chart(runs: Sequence[Finished]) -> Chart:
     """Chart the share of correct and certified samples at every radius."""
     radii = sorted({radius for run in runs for radius in run.recipe.certify.radii})
-    robust = {run.name: run.robust.sort().values.numpy() for run in runs}
+    robust = {run.name: run.samples.robust.sort().values.numpy() for run in runs}
     finite = [found[np.isfinite(found)] for found in robust.values()]  # constant ones have infinite radii
     farthest = max([1.2 * max(radii), *(np.quantile(found, 0.995) for found in finite if len(found))])
     shown = np.linspace(0.0, float(farthest), _POINTS)
@@ -66,7 +66,7 @@ def _looks(runs: Sequence[Finished]) -> list[Look]:
     return run_looks([method_of(run.recipe) for run in runs])
 
 
-# Of metrics.jsonl: key, file name, title, axis title, factor, logarithmic.
+# What is drawn from metrics.jsonl: key, file name, title, axis title, factor, logarithmic.
 _CURVES = (
     ("loss", "loss", "Loss", "training loss", 1.0, False),
     ("val_accuracy", "clean", "Clean accuracy in training", "validation [%]", 100.0, False),
@@ -127,7 +127,7 @@ def _along(name: str, key: str, summary: Sequence[Combination]) -> list[Chart]:
 def _parts(summary: Sequence[Combination]) -> list[tuple[str, str, str, list[Measure]]]:
     """List what is drawn together: the accuracies of the last split, the constants, the tightness."""
     runs = [run for combination in summary for run in combination.runs]
-    split: Split = "test" if any("test" in run.splits for run in runs) else "val"
+    split = shown_split(name for run in runs for name in run.splits)
     radii = dict.fromkeys(r for run in runs if split in run.splits for r in run.splits[split].certified)
     accuracies = [clean(split), *(cra(split, radius) for radius in radii)]
     parts = [

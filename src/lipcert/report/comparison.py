@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lipcert.certificates.certificate import RADII
+from lipcert.data.base import shown_split
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe, packaged_recipes, read_recipe
+from lipcert.recipes.budgets import with_remark
 from lipcert.report.method_names import is_published_size, method_of, model_of
 from lipcert.report.published import PrintedRow, published
-from lipcert.runs import Run
-from lipcert.runs.rows import row_of, shown_split
+from lipcert.runs.rows import row_of
+from lipcert.sweeps.trial import Trial
 from lipcert.tables import Column, Table
 from lipcert.tables.kinds import (
     CONSTANT,
@@ -23,8 +26,6 @@ from lipcert.tables.kinds import (
 )
 from lipcert.tables.table import Emphasis
 
-# The radii of the paper's three columns.
-PRINTED = (36 / 255, 72 / 255, 108 / 255)
 DATA = {"cifar10": "cifar-10", "cifar100": "cifar-100", "tiny-imagenet": "tiny-imagenet"}
 
 
@@ -48,18 +49,18 @@ class ComparedRow:
     is_printed: bool = False
 
 
-def compare(runs: Sequence[Run]) -> Table[ComparedRow]:
-    """Lay out every run, and after it the paper's row if it has one."""
+def compare(runs: Sequence[Trial]) -> Table[ComparedRow]:
+    """Lay out every finished run, and after it the paper's row if it has one."""
     rows: list[ComparedRow] = []
-    radii: tuple[float, ...] = ()
-    for run in runs:
-        mine, recipe = _ours(run), read_recipe(str(run.recipe))
-        radii = radii or recipe.certify.radii
-        if recipe.certify.radii != radii:
+    radii = runs[0].recipe.certify.radii
+    models = _models([run.recipe for run in runs])
+    for run, model in zip(runs, models, strict=True):
+        if run.recipe.certify.radii != radii:
             raise InputError(f"{run.path}: certified at other radii than {runs[0].path}")
-        rows.append(mine)
-        rows += [row for row in _paper(recipe, radii) if row not in rows]
-    note = f"accuracies in %, {splits_shown(runs)}, with proved bounds"
+        rows.append(_ours(run, model))
+        rows += [row for row in _paper(run.recipe, model, radii) if row not in rows]
+    note = f"accuracies in %, {_splits_shown(runs)}, with proved bounds; seconds: wall-clock time"
+    note = with_remark(note, *(run.recipe.budget for run in runs))
     return Table(_columns(radii), rows, "comparison", note=note, emphasis=_emphasis)
 
 
@@ -89,16 +90,15 @@ def _emphasis(row: ComparedRow) -> Emphasis:
     return "paper" if row.is_printed else ""
 
 
-def splits_shown(runs: Sequence[Run]) -> str:
+def _splits_shown(runs: Sequence[Trial]) -> str:
     """Name the splits that are shown, for a caption."""
-    names = list(dict.fromkeys(shown_split(run.statement()) for run in runs))
+    names = list(dict.fromkeys(shown_split(run.run.statement().splits) for run in runs))
     return f"on the {' and the '.join(names)} split{'s' if len(names) > 1 else ''}"
 
 
-def _ours(run: Run) -> ComparedRow:
-    found, split = row_of(run), shown_split(run.statement())
-    recipe = read_recipe(str(run.recipe))
-    model = model_of(_published_recipe(recipe))
+def _ours(run: Trial, model: str) -> ComparedRow:
+    found, recipe = row_of(run.run), run.recipe
+    split = shown_split(found.splits)
     return ComparedRow(
         method=method_of(recipe),
         model=model if is_published_size(recipe) else f"{model}, other size",
@@ -116,18 +116,20 @@ def _ours(run: Run) -> ComparedRow:
     )
 
 
-def _published_recipe(recipe: Recipe) -> Recipe:
-    """Return the packaged recipe at its full budget: a thin network stands beside the one it is for."""
-    if recipe.name not in packaged_recipes():
-        return recipe
-    full = read_recipe(recipe.name)
-    return full if full.model.name == recipe.model.name else recipe
+def _models(recipes: Sequence[Recipe]) -> list[str]:
+    """Name the models as the packaged recipes at full budget: a thin network stands beside the full one."""
+    packaged = {name: read_recipe(name) for name in {r.name for r in recipes} & set(packaged_recipes())}
+    full = [packaged.get(recipe.name, recipe) for recipe in recipes]
+    return [
+        model_of(whole if whole.model.name == recipe.model.name else recipe)
+        for whole, recipe in zip(full, recipes, strict=True)
+    ]
 
 
-def _paper(recipe: Recipe, radii: Sequence[float]) -> list[ComparedRow]:
+def _paper(recipe: Recipe, model: str, radii: Sequence[float]) -> list[ComparedRow]:
     """Return the printed rows of the same method, model and ε that have one of these radii."""
     rows = published().tables.get(DATA.get(recipe.data.name, ""), [])
-    eps, model = recipe.loss.arguments.get("eps"), model_of(_published_recipe(recipe))
+    eps = recipe.loss.arguments.get("eps")
     same = [r for r in rows if r.method == method_of(recipe) and r.model == model]
     same = [r for r in same if r.epsilon is None or r.epsilon == eps]
     return [_paper_row(row, radii) for row in same if any(_printed(radius, row) for radius in radii)]
@@ -154,5 +156,5 @@ def _paper_row(row: PrintedRow, radii: Sequence[float]) -> ComparedRow:
 
 def _printed(radius: float, row: PrintedRow) -> float | None:
     """Return the paper's certified accuracy at this very radius, as a fraction."""
-    found = [value for at, value in zip(PRINTED, row.cra, strict=True) if abs(at - radius) < 1e-9]
+    found = [value for at, value in zip(RADII, row.cra, strict=True) if abs(at - radius) < 1e-9]
     return found[0] / 100 if found and found[0] is not None else None

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from lipcert.report.figure import new_grid, save_figure
 from lipcert.report.palette import INK
+from lipcert.tables.kinds import WHOLE_PERCENT
 
 # Mean numbers by (row, column); missing numbers stay white.
 Cells = Mapping[tuple[str, str], float]
@@ -28,13 +29,14 @@ def heatmaps(
 
 
 def _draw(axes: Axes, title: str, cells: Cells, rows: Sequence[str], columns: Sequence[str]) -> None:
-    values = np.array([[100 * cells.get((row, column), np.nan) for column in columns] for row in rows])
+    values = np.array([[cells.get((row, column), np.nan) for column in columns] for row in rows])
     image = axes.imshow(values, cmap="cividis", aspect="auto")
     middle = (image.norm.vmin + image.norm.vmax) / 2 if np.isfinite(values).any() else 0.0  # type: ignore[operator]
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
             colour = "white" if value < middle else "black"
-            axes.text(j, i, f"{value:.0f}", ha="center", va="center", fontsize=7, color=colour)
+            text = WHOLE_PERCENT.text(float(value))
+            axes.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
     axes.set_title(title, fontsize=9)
     axes.set_xticks(range(len(columns)), columns, rotation=45, ha="right", fontsize=7)
     axes.set_yticks(range(len(rows)), rows, fontsize=7)

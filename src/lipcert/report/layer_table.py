@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from lipcert.certificates.loading import load
 from lipcert.models.model_files import model_file, read_card
 from lipcert.report.report_inputs import Finished
 from lipcert.tables import Column, Table
-from lipcert.tables.kinds import EXACT_CONSTANT, LOWER_BOUND, NOTHING, SETTING, TEXT, shape_text
+from lipcert.tables.kinds import EXACT_CONSTANT, LOWER_BOUND, NOTHING, SETTING, TEXT, UPPER_BOUND, shape_text
 from lipcert.types import PairLip
 
 
@@ -45,7 +46,7 @@ def layer_table(rows: Sequence[LayerRow], name: str) -> Table[LayerRow]:
             Column("output", SETTING, lambda row: shape_text(row.output)),
             Column("at least", LOWER_BOUND, lambda row: row.lower),
             Column("estimate", EXACT_CONSTANT, lambda row: row.estimate),
-            Column("at most (proved)", EXACT_CONSTANT, lambda row: row.upper),
+            Column("at most (proved)", UPPER_BOUND, lambda row: row.upper),
             Column("prover", TEXT, lambda row: row.prover),
         ],
         rows,
@@ -63,7 +64,7 @@ def estimate_of(step: Step) -> float:
     """Estimate the constant of a layer from below."""
     vector = None
     if step.rule.has_vector:
-        like = next(step.module.parameters())
+        like = next(chain(step.module.parameters(), step.module.buffers()))
         vector = step.rule.iterate(step.module, first_vector(step.input_shapes[0], 0, like), _ITERATIONS)
     return float(step.rule.estimate(step.module, vector))
 
@@ -71,7 +72,7 @@ def estimate_of(step: Step) -> float:
 def layers_of(run: Finished) -> list[LayerRow]:
     """Return one row per layer of the network that the certificate speaks of."""
     shape = read_card(model_file(str(run.run.path))).input_shape
-    program = trace(frozen_copy(load(run.run.path).eval()), shape)
+    program = trace(frozen_copy(load(run.run.path, run.certificate).eval()), shape)
     features, head = program.split_head()
     rows = [
         LayerRow(

@@ -6,26 +6,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lipcert.certificates.loading import load
+from lipcert.data.base import shown_split
 from lipcert.errors import InputError
 from lipcert.models.trained import model_place, trained_models
-from lipcert.recipes import Recipe, read_recipe
+from lipcert.recipes import Recipe, read_recipe, read_run_recipe
 from lipcert.runs import Run
 from lipcert.runs.rows import row_of
 from lipcert.tables import Column, Table
 from lipcert.tables.grouping import grouped
-from lipcert.tables.kinds import COUNT, PERCENT, SETTING, TEXT, TIGHTNESS, printed_radius
+from lipcert.tables.kinds import COUNT, PERCENT, SETTING, TEXT, TIGHTNESS, printed_radius, rough_duration
 
 _BUDGETS = (None, "cpu", "smoke")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One bundled model. Accuracies are fractions of the last split that was certified."""
+    """One bundled model. Accuracies are fractions of the split that `shown_split` chooses."""
 
     name: str
     data: str
     parameters: int
-    seconds: float | None  # of training
+    seconds: float | None  # how long it was trained
     threads: int | None
     clean: float
     certified: Mapping[float, float]  # by radius
@@ -37,8 +38,7 @@ class Entry:
         """Return the training time as text, with the number of threads."""
         if self.seconds is None:
             return None
-        minutes = self.seconds / 60
-        shown = f"{minutes / 60:.1f} h" if minutes >= 100 else f"{minutes:.0f} min"
+        shown = rough_duration(self.seconds)
         return shown if self.threads is None else f"{shown}, {_threads(self.threads)}"
 
 
@@ -63,7 +63,7 @@ def leaderboard_table(data: str, entries: Sequence[Entry]) -> Table[Entry]:
         Column("tightness", TIGHTNESS, lambda entry: entry.tightness),
         Column("command", TEXT, lambda entry: entry.command),
     ]
-    note = "accuracies in %; under a radius: right and certified within it, proved"
+    note = "accuracies in %; under a radius: correct and certified within it, proved"
     return Table(columns, entries, title=data, note=note)
 
 
@@ -73,12 +73,12 @@ def _cra_column(radius: float) -> Column[Entry]:
 
 def _entry(name: str) -> Entry:
     run = Run(model_place(name))
-    recipe, found = read_recipe(str(run.recipe)), row_of(run)
-    split = list(found.splits.values())[-1]
+    recipe, found = read_run_recipe(run), row_of(run)
+    split = found.splits[shown_split(found.splits)]
     return Entry(
         name=name,
         data=recipe.data.name,
-        parameters=sum(p.numel() for p in load(run.path).parameters()),
+        parameters=sum(p.numel() for p in load(run.path, run.statement()).parameters()),
         seconds=found.seconds,
         threads=recipe.train.threads,
         clean=split.clean,
@@ -109,4 +109,4 @@ def _command(recipe: Recipe) -> str:
 def _training(recipe: Recipe) -> Recipe:
     """Return the recipe without settings that change neither the weights nor the certificate."""
     train = recipe.train.model_copy(update={"threads": None, "checkpoint_every": 1, "validate_every": 0})
-    return recipe.model_copy(update={"claim": "", "train": train, "certify": None})
+    return recipe.model_copy(update={"claim": "", "budget": None, "train": train, "certify": None})

@@ -5,20 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lipcert.recipes import Recipe
+from lipcert.report.palette import loss_title
 
-_METHODS = {
-    "cll": "CLL",
-    "gloro": "GloRo",
-    "gloro-trades": "GloRo+TRADES",
-    "lmt": "LMT",
-    "certificate-regularisation": "SOC",
-    "multi-margin": "CPL",
-    "aol": "AOL",
-    "emma": "EMMA",
-    "logit-annealing": "LA",
-    "emma-annealing": "EMMA+LA",
-    "hkr": "HKR",
-}
 _MODELS = {"sandwich": "Sandwich", "liresnet": "LiResNet", "bronet": "BRONet", "lipnext": "LipNeXt"}
 # Papers that used the loss of AOL with their own layers.
 _AOL_LAYERS = {"sll": "SLL", "sandwich": "LBDN"}
@@ -33,7 +21,7 @@ def method_of(recipe: Recipe) -> str:
         return "Local-Lip-B"
     if recipe.loss.name == "aol":
         return _AOL_LAYERS.get(recipe.model.name, "AOL")
-    return _METHODS.get(recipe.loss.name, recipe.loss.name)
+    return loss_title(recipe.loss.name)
 
 
 def model_of(recipe: Recipe) -> str:

@@ -5,34 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 
 from lipcert.certificates.loading import load
-from lipcert.certificates.statement import Statement
+from lipcert.certificates.statement import Accuracy, SplitAccuracies, Statement
+from lipcert.data.base import Split
 from lipcert.models.model_files import model_file, read_card
-from lipcert.recipes import Recipe, read_recipe
+from lipcert.recipes import Recipe, read_run_recipe
 from lipcert.runs import Run
+from lipcert.tables import Column, Table
+from lipcert.tables.kinds import COUNT, EXACT_PERCENT, RADIUS, TEXT, UPPER_BOUND, Interval, shape_text
+from lipcert.tables.table_files import markdown
 
 _LIMITS = """\
 - The certificate is about L2 distance alone, in the space of the network's inputs, and about the weights
   evaluated in float64. Other changes of an input, and other data, it says nothing of.
-- That a class is certain within a radius does not mean that it is right.
+- That a class is certain within a radius does not mean that it is correct.
 - Trained for study and comparison; no other use was tested."""
 
 
 def model_card(place: Path, name: str) -> str:
     """Return the card of a run directory or a pretrained model."""
-    recipe, statement = read_recipe(str(place / "recipe.yaml")), Run(place).statement()
+    run = Run(place)
+    recipe, statement = read_run_recipe(run), run.statement()
     card = read_card(model_file(place))
-    parameters = sum(p.numel() for p in load(place).parameters())
-    shape = "×".join(map(str, card.input_shape))
+    parameters = sum(p.numel() for p in load(place, statement).parameters())
     return "\n".join(
         [
             f"# {name}",
-            f"A {card.name} ({parameters:,} parameters) for inputs of {shape} and the classes "
-            f"{', '.join(card.classes)}.",
+            f"A {card.name} ({parameters:,} parameters) for inputs of {shape_text(card.input_shape)} "
+            f"and the classes {', '.join(card.classes)}.",
             "",
             "## Certified",
-            *_accuracies(statement),
+            _accuracies(statement),
             "",
-            f"Proved K_f {statement.k_f:.4g} (effort {statement.effort}), "
+            f"Proved: K_f ≤ {UPPER_BOUND.text(statement.k_f)} (effort {statement.effort}), "
             f"{statement.rounding} rounding included. `lipcert verify {name}` proves it again.",
             "",
             "## Training",
@@ -48,19 +52,18 @@ def model_card(place: Path, name: str) -> str:
     )
 
 
-def _accuracies(statement: Statement) -> list[str]:
-    rows = [
-        "| split | samples | clean [%] | radius | certified [%] | 95 % interval |",
-        "|---|---:|---:|---:|---:|---|",
+def _accuracies(statement: Statement) -> str:
+    """Write one line per split and radius."""
+    rows = [(name, split, row) for name, split in statement.splits.items() for row in split.certified]
+    columns: list[Column[tuple[Split, SplitAccuracies, Accuracy]]] = [
+        Column("split", TEXT, lambda row: row[0]),
+        Column("samples", COUNT, lambda row: row[1].samples),
+        Column("clean [%]", EXACT_PERCENT, lambda row: row[1].clean.value),
+        Column("radius", RADIUS, lambda row: row[2].radius),
+        Column("certified [%]", EXACT_PERCENT, lambda row: row[2].value),
+        Column("95 % interval", EXACT_PERCENT, lambda row: Interval(*row[2].interval)),
     ]
-    for split, found in statement.splits.items():
-        for row in found.certified:
-            low, high = (f"{100 * value:.2f}" for value in row.interval)
-            rows.append(
-                f"| {split} | {found.samples} | {100 * found.clean.value:.2f} | {row.radius:.4g} "
-                f"| {100 * row.value:.2f} | {low} to {high} |"
-            )
-    return rows
+    return markdown(Table(columns, rows), aligned=True)
 
 
 def _training(recipe: Recipe, statement: Statement) -> str:

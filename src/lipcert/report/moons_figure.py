@@ -1,4 +1,7 @@
-"""Pictures of two-moons classifiers: boundary, certified margin, and the points inside it."""
+"""Pictures of two-moons classifiers: Figures 2 and 4 of the paper, D2 and D3 of its supplement.
+
+They show the boundary, the certified margin, and the points inside it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -19,14 +23,13 @@ from lipcert.certificates.certificate import Certificate
 from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load
 from lipcert.data import Dataset
-from lipcert.recipes import read_recipe
+from lipcert.recipes.splits import Splits
 from lipcert.report.figure import new_grid, save_figure
-from lipcert.report.palette import CLASSES, GREY, WRONG
+from lipcert.report.palette import CLASSES, GREY, WRONG, loss_title
 from lipcert.runs import Run
 from lipcert.runs.rows import row_of
+from lipcert.sweeps.trial import Trial
 from lipcert.tables.kinds import CONSTANT, percent
-
-LOSS_TITLES = {"cll": "CLL", "gloro": "GloRo", "cross-entropy": "Cross-entropy"}
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,9 @@ class Picture:
     certificate: Certificate
 
     @classmethod
-    def of(cls, run: Run) -> Picture:
+    def of(cls, run: Run, data: Dataset) -> Picture:
         """Load the run's model and certify its training points."""
-        data = read_recipe(str(run.recipe)).make_data("train")
-        prover = certifier(load(run.path), data.input_shape)
+        prover = certifier(load(run.path, run.statement()), data.input_shape)
         return cls(PictureNumbers.of(run), prover, data, prover(data.x))
 
     def margin(self, x: Tensor) -> np.ndarray:
@@ -72,6 +74,12 @@ class Picture:
     def width(self) -> float:
         """Return εK₀₁, the margin in units of f₁ − f₀."""
         return self.numbers.eps * float(self.prover.proved.pairs[0, 1])
+
+
+def pictures_of(runs: Sequence[Trial]) -> list[Picture]:
+    """Return what is drawn of each run; points that several runs were trained on are loaded once."""
+    splits = Splits()
+    return [Picture.of(run.run, splits.of(run.recipe, "train")) for run in runs]
 
 
 def draw_panel(axes: Axes, picture: Picture) -> None:
@@ -116,7 +124,15 @@ def _draw_lines(axes: Axes, picture: Picture) -> None:
 
 
 def draw_outputs(axes: Axes, picture: Picture) -> None:
-    """Draw the distribution of the outputs, the margin in the same units, and the probability of the loss."""
+    """Draw the distribution of the outputs, the margin in the same units, and the probability of the loss.
+
+    The x-axis has the units of the outputs, each picture its own: the paper compares how far they reach.
+    """
+    _draw_outputs(axes, picture)
+
+
+def _draw_outputs(axes: Axes, picture: Picture) -> Axes:
+    """Draw the outputs; return the axis of the probability."""
     margin, y = picture.margin(picture.data.x), picture.data.y.numpy()
     reach = 1.05 * max(float(np.abs(margin).max()), picture.width)
     bins = np.linspace(-reach, reach, 80).tolist()
@@ -132,88 +148,84 @@ def draw_outputs(axes: Axes, picture: Picture) -> None:
     probability.plot(t, 1 / (1 + np.exp(-np.clip(slope * t, -500, 500))), color="black", linewidth=1.2)
     probability.set(ylim=(-0.02, 1.02), yticks=[0, 0.5, 1])
     axes.set(xlabel="$f_1(x) - f_0(x)$", xlim=(-reach, reach), yticks=[])
+    return probability
 
 
-def moons_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """Draw one row per loss and one column per margin width; a single width is drawn side by side."""
-    pictures = [Picture.of(run) for run in runs]
-    losses = list(dict.fromkeys(p.numbers.loss for p in pictures))
+def moons_figure(runs: Sequence[Trial], path: Path, names: Sequence[str] = ()) -> list[Path]:
+    """Draw Figure 4: a row per loss, or per name, a column per margin; a single margin side by side."""
+    pictures = pictures_of(runs)
+    names = names or [loss_title(p.numbers.loss) for p in pictures]
+    rows = list(dict.fromkeys(names))
     widths = sorted({p.numbers.eps for p in pictures})
-    figure, grid = _grid(*((len(losses), len(widths)) if len(widths) > 1 else (1, len(losses))))
-    cells = dict(zip(product(losses, widths), grid.flat, strict=True))
-    for picture in pictures:
-        draw_panel(cells[picture.numbers.loss, picture.numbers.eps], picture)
-    for (loss, eps), axes in cells.items():
+    figure, grid = moons_grid(*((len(rows), len(widths)) if len(widths) > 1 else (1, len(rows))))
+    cells = dict(zip(product(rows, widths), grid.flat, strict=True))
+    for name, picture in zip(names, pictures, strict=True):
+        draw_panel(cells[name, picture.numbers.eps], picture)
+    for (name, eps), axes in cells.items():
         axes.set(xticks=[], yticks=[])  # a failed training stays empty
-        title, width = LOSS_TITLES.get(loss, loss), f"$2\\varepsilon = {2 * eps:g}$"
+        width = f"$2\\varepsilon = {2 * eps:g}$"
         if len(widths) == 1:
-            axes.set_title(f"{title}, {width}", fontsize=10)
-        elif loss == losses[0]:
+            axes.set_title(f"{name}, {width}", fontsize=10)
+        elif name == rows[0]:
             axes.set_title(width, fontsize=10)
         if len(widths) > 1 and eps == widths[0]:
-            axes.set_ylabel(title, fontsize=10)
-    return _save(figure, path)
+            axes.set_ylabel(name, fontsize=10)
+    return save_moons(figure, path)
 
 
-def slack_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """Draw one panel per slack."""
-    pictures = [Picture.of(run) for run in runs]
-    figure, grid = _grid(1, len(pictures))
+def slack_figure(runs: Sequence[Trial], path: Path) -> list[Path]:
+    """Draw Figure D2: one panel per slack."""
+    pictures = pictures_of(runs)
+    figure, grid = moons_grid(1, len(pictures))
     for axes, picture in zip(grid[0], pictures, strict=True):
         draw_panel(axes, picture)
         slack = f"{picture.numbers.slack:.12f}".rstrip("0")
         axes.set_title(f"$p = {slack}$", fontsize=10)
-    grid[0][0].set_ylabel("CLL", fontsize=10)
-    return _save(figure, path)
+    grid[0][0].set_ylabel(loss_title("cll"), fontsize=10)
+    return save_moons(figure, path)
 
 
-def soc_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """Draw one row per γ and one column per depth; runs of another loss get their own column."""
-    places = [_depth_and_gamma(run) for run in runs]
+def soc_figure(runs: Sequence[Trial], places: Sequence[tuple[int, float] | None], path: Path) -> list[Path]:
+    """Draw Figure D3: a row per γ, a column per depth; runs without such a place get their own column."""
     depths = sorted({place[0] for place in places if place})
     gammas = sorted({place[1] for place in places if place})
-    figure, grid = _grid(max(len(gammas), 1), len(depths) + 1)
+    figure, grid = moons_grid(max(len(gammas), 1), len(depths) + 1)
     others = iter(grid[:, -1])
-    for run, place in zip(runs, places, strict=True):
-        picture = Picture.of(run)
+    for picture, place in zip(pictures_of(runs), places, strict=True):
         axes = next(others) if place is None else grid[gammas.index(place[1]), depths.index(place[0])]
         draw_panel(axes, picture)
         if place is None:
-            axes.set_title(LOSS_TITLES[picture.numbers.loss], fontsize=10)
+            axes.set_title(loss_title(picture.numbers.loss), fontsize=10)
     for axes in others:
         axes.axis("off")
     for axes, depth in zip(grid[0], depths, strict=False):
         axes.set_title(f"SOC, {depth} layers", fontsize=10)
     for axes, gamma in zip(grid[:, 0], gammas, strict=False):
         axes.set_ylabel(f"$\\gamma = {gamma:g}$", fontsize=10)
-    return _save(figure, path)
+    return save_moons(figure, path)
 
 
-def _depth_and_gamma(run: Run) -> tuple[int, float] | None:
-    """Return depth and γ of a run with certificate regularisation."""
-    recipe = read_recipe(str(run.recipe))
-    gamma = recipe.loss.arguments.get("gamma")
-    return None if gamma is None else (int(recipe.model.arguments["depth"]), float(gamma))
-
-
-def teaser_figure(runs: Sequence[Run], path: Path) -> list[Path]:
-    """Draw one column per loss: the classifier, and its outputs below."""
-    pictures = [Picture.of(run) for run in runs]
-    figure, grid = _grid(2, len(pictures), height_ratios=[1.25, 1])
-    for column, picture in zip(grid.T, pictures, strict=True):
+def teaser_figure(runs: Sequence[Trial], path: Path) -> list[Path]:
+    """Draw Figure 2: a lettered column per loss, with the classifier above and its outputs below."""
+    pictures = pictures_of(runs)
+    figure, grid = moons_grid(2, len(pictures), height_ratios=[1.25, 1])
+    for letter, column, picture in zip(ascii_lowercase, grid.T, pictures, strict=False):
         draw_panel(column[0], picture)
-        draw_outputs(column[1], picture)
-        column[0].set_title(LOSS_TITLES.get(picture.numbers.loss, picture.numbers.loss), fontsize=11)
-    return _save(figure, path)
+        probability = _draw_outputs(column[1], picture)
+        name = loss_title(picture.numbers.loss)
+        column[0].set_title(f"({letter}) {name}", fontsize=11)
+    probability.set_ylabel("$p = h(f(x))$")
+    return save_moons(figure, path)
 
 
-def _grid(rows: int, columns: int, **settings: Any) -> tuple[Figure, np.ndarray]:
+def moons_grid(rows: int, columns: int, **settings: Any) -> tuple[Figure, np.ndarray]:
     """Make panels in the shape of the moons, with room for a legend below."""
     size = (3.2 * columns, 2.1 * rows + 0.6)
     return new_grid(rows, columns, size, **settings)
 
 
-def _save(figure: Figure, path: Path) -> list[Path]:
+def save_moons(figure: Figure, path: Path) -> list[Path]:
+    """Add the legend and write the files."""
     draw_legend(figure)
     path.parent.mkdir(parents=True, exist_ok=True)
     return save_figure(figure, path)

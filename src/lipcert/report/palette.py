@@ -1,4 +1,6 @@
-"""The colours of every figure: one per method everywhere, told apart by colour-blind readers.
+"""The colours of every figure and page, and the printed names of methods: one of each per method everywhere.
+
+Colour-blind readers can tell them apart.
 
 Marks and dashes differ as well, so that a grey print will do.
 """
@@ -10,19 +12,36 @@ from dataclasses import dataclass
 
 BLUE, RED, GREEN, PURPLE = "#3d69a3", "#b8433f", "#4a9961", "#7d5ba6"
 ORANGE, TEAL, GREY, INK = "#c17d1a", "#3a9aa5", "#777777", "#555555"
-AMBER = "#e3ad3c"
+AMBER, WHITE = "#e3ad3c", "#ffffff"
 
-# By the method's printed name.
-METHODS = {
-    "CLL": BLUE,
-    "GloRo": RED,
-    "SOC": ORANGE,
-    "AOL": PURPLE,
-    "LMT": TEAL,
-    "EMMA": GREEN,
-    "Cross-entropy": GREY,
-}
+# Methods beyond the colours that readers can tell apart.
 OTHER_METHOD = INK
+
+
+@dataclass(frozen=True)
+class Method:
+    """The name of a method as the paper prints it, and its colour."""
+
+    title: str
+    colour: str = OTHER_METHOD
+
+
+# By the registered name of the loss.
+METHODS = {
+    "cll": Method("CLL", BLUE),
+    "gloro": Method("GloRo", RED),
+    "gloro-trades": Method("GloRo+TRADES"),
+    "lmt": Method("LMT", TEAL),
+    "certificate-regularisation": Method("SOC", ORANGE),
+    "multi-margin": Method("CPL"),
+    "aol": Method("AOL", PURPLE),
+    "emma": Method("EMMA", GREEN),
+    "logit-annealing": Method("LA"),
+    "emma-annealing": Method("EMMA+LA"),
+    "hkr": Method("HKR"),
+    "cross-entropy": Method("Cross-entropy", GREY),
+}
+_COLOURS = {method.title: method.colour for method in METHODS.values()}
 
 # What is not a method: the numbers of a sweep, one after the other.
 SERIES = (BLUE, RED, GREEN, PURPLE, ORANGE, TEAL, GREY)
@@ -33,6 +52,25 @@ WRONG = RED
 
 # What is proved lies below the truth, what attacks leave lies above it.
 PROVED, ATTACKED = BLUE, RED
+
+# Pages, by day and by night; drawings stand on the same white sheet in both.
+PAGE = {
+    "ink": "#1c2530",
+    "soft": "#5b6773",
+    "line": "#d9dee4",
+    "accent": "#2f5d9b",
+    "paper": WHITE,
+    "tint": "#f4f6f9",
+    "sheet": WHITE,
+}
+DARK_PAGE = {
+    "ink": "#e6eaef",
+    "soft": "#9aa6b2",
+    "line": "#36404b",
+    "accent": "#7fb0ef",
+    "paper": "#161b21",
+    "tint": "#1f262e",
+}
 
 DASHES = ("solid", "dash", "dot")
 MARKS = ("o", "s", "^", "D", "v")
@@ -46,6 +84,16 @@ class Look:
     dash: str
 
 
+def loss_title(loss: str) -> str:
+    """Return the printed name of a loss; a loss of your own keeps the name it is registered by.
+
+    Example:
+        >>> loss_title("gloro"), loss_title("my-loss")
+        ('GloRo', 'my-loss')
+    """
+    return METHODS[loss].title if loss in METHODS else loss
+
+
 def method_colour(method: str) -> str:
     """Return the colour of a method; variants, such as "GloRo, ε growing", have that of their method.
 
@@ -53,7 +101,7 @@ def method_colour(method: str) -> str:
         >>> method_colour("CLL") == method_colour("CLL, slack") == BLUE
         True
     """
-    return METHODS.get(method.partition(",")[0], OTHER_METHOD)
+    return _COLOURS.get(method.partition(",")[0], OTHER_METHOD)
 
 
 def run_looks(methods: Sequence[str]) -> list[Look]:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 from matplotlib.axes import Axes
 
 from lipcert.report.figure import new_grid, save_figure
+from lipcert.report.mark_labels import spread
 from lipcert.report.palette import INK, MARKS, method_colour
+from lipcert.tables.grouping import grouped
+
+# The least distance between two labels, as a part of the width of a diagram.
+_LABEL_GAP = 0.045
 
 # Clean and certified accuracy of a training, and what it was trained with.
 Point = tuple[float, float, str]
@@ -53,6 +59,8 @@ def draw_fronts(panels: Mapping[str, Mapping[str, Sequence[Point]]], note: str, 
 
 
 def _draw(axes: Axes, title: str, series: Mapping[str, Sequence[Point]]) -> None:
+    axes.set(xlabel="clean accuracy [%]", ylabel=title)
+    axes.margins(x=0.06, y=0.24)  # room for the labels above and below
     for (name, points), mark in zip(series.items(), MARKS, strict=False):
         colour = method_colour(name)
         x, y = ([100 * point[i] for point in points] for i in (0, 1))
@@ -60,10 +68,31 @@ def _draw(axes: Axes, title: str, series: Mapping[str, Sequence[Point]]) -> None
         best = front(points)
         line_x, line_y = ([100 * point[i] for point in best] for i in (0, 1))
         axes.plot(line_x, line_y, color=colour, linewidth=1, alpha=0.6)
-        for across, up, (_, _, label) in zip(x, y, points, strict=True):
-            axes.annotate(
-                label, (across, up), (4, 4), textcoords="offset points", fontsize=6, color=colour, alpha=0.9
-            )
-    axes.set(xlabel="clean accuracy [%]", ylabel=title)
     axes.grid(alpha=0.25, linewidth=0.5)
-    axes.legend(fontsize=8, frameon=False)
+    for (name, points), edge in zip(series.items(), (1.0, 0.0), strict=False):
+        _label(axes, points, edge, method_colour(name))
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(0.1, 0.4))
+
+
+def _label(axes: Axes, points: Sequence[Point], edge: float, colour: str) -> None:
+    """Name every setting once, at the upper or the lower edge, with a line to the mean of its seeds."""
+    alike = grouped(points, lambda point: point[2])
+    centres = sorted(
+        (fmean(p[0] for p in own), fmean(p[1] for p in own), name) for name, own in alike.items()
+    )
+    left, right = axes.get_xlim()
+    places = spread([(100 * x - left) / (right - left) for x, _, _ in centres], _LABEL_GAP)
+    inwards = -0.02 if edge else 0.02
+    for (x, y, name), place in zip(centres, places, strict=True):
+        axes.annotate(
+            name,
+            xy=(100 * x, 100 * y),
+            xytext=(place, edge + inwards),
+            textcoords=axes.transAxes,
+            fontsize=7,
+            color=colour,
+            rotation=90,
+            ha="center",
+            va="top" if edge else "bottom",
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5, "alpha": 0.5},
+        )

@@ -92,4 +92,6 @@ class Published(_Printed):
 @cache
 def published() -> Published:
     """Read what the paper prints."""
-    return Published.model_validate(yaml.safe_load((files("lipcert.report") / "published.yaml").read_text()))
+    return Published.model_validate(
+        yaml.safe_load((files("lipcert.report") / "published.yaml").read_text(encoding="utf-8"))
+    )

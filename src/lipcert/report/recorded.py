@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lipcert.atomic import write_json
-from lipcert.certificates.statement import Environment
+from lipcert.environment import Environment
 from lipcert.tables import Table
 from lipcert.tables.table import text_table
 
@@ -44,7 +44,7 @@ class RecordedTable:
     @classmethod
     def read(cls, path: Path) -> RecordedTable | None:
         """Read a file; None if it holds the rows of a reproduction instead."""
-        found = json.loads(path.read_text())
+        found = json.loads(path.read_text(encoding="utf-8"))
         if "table" not in found:
             return None
         made = Environment.model_validate(found["environment"])

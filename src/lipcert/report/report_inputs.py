@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from torch import Tensor
-
 from lipcert.certificates.statement import TrainedStatement
-from lipcert.data.base import Split
+from lipcert.data.base import Split, shown_split
 from lipcert.errors import InputError
-from lipcert.recipes import Recipe, read_recipe
 from lipcert.runs import Run
-from lipcert.runs.rows import shown_split
 from lipcert.runs.samples import Samples
 from lipcert.sweeps.combinations import FILE, Sweep, read_sweep
 from lipcert.sweeps.findings import SweepRow, noted_failures, rows_of
 from lipcert.sweeps.summary import Combination, over_seeds
+from lipcert.sweeps.trial import Trial
 
 
-@dataclass(frozen=True)
-class Finished:
-    """A finished run, and the content of its files."""
+@dataclass(frozen=True, eq=False)
+class Finished(Trial):
+    """A finished training, and the content of its files."""
 
-    run: Run
     name: str
-
-    @cached_property
-    def recipe(self) -> Recipe:
-        """Return the resolved recipe."""
-        return read_recipe(str(self.run.recipe))
 
     @cached_property
     def certificate(self) -> TrainedStatement:
         """Return what is proved."""
         return self.run.statement()
+
+    @property
+    def found_certificate(self) -> TrainedStatement | None:
+        """Return what is proved, None if the training is not finished."""
+        return self.certificate if self.run.certificate.is_file() else None
 
     @cached_property
     def witnessed(self) -> float | None:
@@ -48,17 +43,12 @@ class Finished:
     @property
     def split(self) -> Split:
         """Return the split whose samples are shown."""
-        return shown_split(self.certificate)
+        return shown_split(self.certificate.splits)
 
     @cached_property
     def samples(self) -> Samples:
-        """Label, prediction, radius and rival of every sample of the split."""
+        """Return label, prediction, radius and rival of every sample of the split."""
         return self.run.samples(self.split)
-
-    @property
-    def robust(self) -> Tensor:
-        """Return the radii of correct samples, 0 for the others."""
-        return self.samples.robust
 
 
 @dataclass(frozen=True)
@@ -69,11 +59,10 @@ class Summed:
     name: str
     rows: list[SweepRow]
     summary: list[Combination]
-    command: str
 
     @property
     def unfinished(self) -> dict[str, str]:
-        """Why not, by the names of the trainings."""
+        """Return why a training is not finished, by its name."""
         return {row.path.name: row.status for row in self.rows if row.found is None}
 
     @property
@@ -95,26 +84,34 @@ def find_sources(paths: Sequence[Path]) -> Sources:
     """Find runs and sweeps; raise an error with the path for anything else."""
     if len({path.resolve() for path in paths}) < len(paths):
         raise InputError("a directory is named twice")
-    runs = [_finished(path) for path in paths if not (path / FILE).is_file()]
+    found = [_finished(path) for path in paths if not (path / FILE).is_file()]
     sweeps = [read_sweep(path) for path in paths if (path / FILE).is_file()]
-    trials = [trial.run for sweep in sweeps for trial, _ in sweep.trials]
-    everything = _named(_once([*runs, *(run for run in trials if run.certificate.is_file())]))
+    trials = [trial for sweep in sweeps for trial, _ in sweep.trials]
+    read = {trial.path.resolve(): trial for trial in trials}
+    runs = [read.get(run.path.resolve()) or Trial.of(run) for run in found]
+    everything = _named(_once([*runs, *(trial for trial in trials if trial.run.certificate.is_file())]))
     if not everything:
         raise InputError("nothing in these sweeps is finished yet")
     for run in everything:
-        if run.certificate.seconds is None:  # models that come along have none
+        if run.certificate.seconds is None:  # bundled models have none
             raise InputError(f"{run.run.certificate}: no seconds in it, so it is not that of a training")
     _check_data(everything)
     _check_files(everything)
     names = names_of([sweep.output for sweep in sweeps])
-    summed = [_summed(sweep, name) for sweep, name in zip(sweeps, names, strict=True)]
+    summed = [_summed(_with(sweep, everything), name) for sweep, name in zip(sweeps, names, strict=True)]
     return Sources(everything[: len(runs)], summed, everything)
+
+
+def _with(sweep: Sweep, finished: Sequence[Finished]) -> Sweep:
+    """Return the sweep with finished trainings in the place of their trials, so that files are read once."""
+    read: dict[Path, Trial] = {run.path.resolve(): run for run in finished}
+    trials = [(read.get(trial.path.resolve(), trial), values) for trial, values in sweep.trials]
+    return replace(sweep, trials=tuple(trials))
 
 
 def _summed(sweep: Sweep, name: str) -> Summed:
     rows = rows_of(sweep, noted_failures(sweep))
-    command = json.loads((sweep.output / FILE).read_text())["command"]
-    return Summed(sweep, name, rows, over_seeds(rows), command)
+    return Summed(sweep, name, rows, over_seeds(rows))
 
 
 def _finished(path: Path) -> Run:
@@ -128,17 +125,17 @@ def _finished(path: Path) -> Run:
     return run
 
 
-def _once(runs: Sequence[Run]) -> list[Run]:
+def _once(runs: Sequence[Trial]) -> list[Trial]:
     """Keep a run that is both named and part of a sweep only where it comes first."""
-    first: dict[Path, Run] = {}
+    first: dict[Path, Trial] = {}
     for run in runs:
         first.setdefault(run.path.resolve(), run)
     return list(first.values())
 
 
-def _named(runs: Sequence[Run]) -> list[Finished]:
+def _named(runs: Sequence[Trial]) -> list[Finished]:
     names = names_of([run.path for run in runs])
-    return [Finished(run, name) for run, name in zip(runs, names, strict=True)]
+    return [Finished(run.path, run.recipe, name) for run, name in zip(runs, names, strict=True)]
 
 
 def names_of(paths: Sequence[Path]) -> list[str]:
@@ -163,7 +160,7 @@ def _check_data(runs: Sequence[Finished]) -> None:
     for other in runs[1:]:
         if other.recipe.data.name != first.recipe.data.name:
             raise InputError(
-                f"{other.run.path}: is about {other.recipe.data.name}, {first.run.path} about "
+                f"{other.path}: is about {other.recipe.data.name}, {first.path} about "
                 f"{first.recipe.data.name}; one table takes one data set"
             )
 

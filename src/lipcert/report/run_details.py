@@ -15,12 +15,23 @@ from lipcert.certificates.statement import Accuracy, TrainedStatement
 from lipcert.data import Dataset
 from lipcert.data.base import Split
 from lipcert.errors import LipcertError
+from lipcert.recipes.splits import Splits
 from lipcert.report.layer_table import LayerRow, layer_table, layers_of
 from lipcert.report.report_inputs import Finished
 from lipcert.report.run_figures import extremes
 from lipcert.runs.samples import Samples
 from lipcert.tables import Column, Table
-from lipcert.tables.kinds import COUNT, EXACT_CONSTANT, EXACT_PERCENT, RADIUS, TEXT, Interval
+from lipcert.tables.kinds import (
+    COUNT,
+    EXACT_CONSTANT,
+    EXACT_PERCENT,
+    LOWER_BOUND,
+    PROVED_RADIUS,
+    RADIUS,
+    TEXT,
+    UPPER_BOUND,
+    Interval,
+)
 
 # Runs of which the page tells everything; of more it has the tables and curves.
 MANY = 12
@@ -70,7 +81,7 @@ class RunDetails:
     claim: str
     statement: TrainedStatement
     certificates: Sequence[Table[CertifiedRow]]  # one per split
-    certificate: Table[CertifiedRow]  # of all splits
+    certificate: Table[CertifiedRow]  # all splits in one
     layers: Table[LayerRow]
     constants: Constants
     images: Sequence[ImageRow]
@@ -80,9 +91,9 @@ class RunDetails:
     verify: str
 
 
-def details_of(run: Finished) -> RunDetails:
-    """Collect what the template shows."""
-    images, no_images = images_of(run)
+def details_of(run: Finished, data: Splits) -> RunDetails:
+    """Collect what the template shows; `data` keeps what was loaded."""
+    images, no_images = images_of(run, data)
     splits = run.certificate.splits
     return RunDetails(
         name=run.name,
@@ -94,8 +105,8 @@ def details_of(run: Finished) -> RunDetails:
         constants=constants_of(run),
         images=images,
         no_images=no_images,
-        recipe=run.run.recipe.read_text(),
-        command=f"lipcert train {run.run.path}/recipe.yaml --output again",
+        recipe=run.run.recipe_text(),
+        command=f"lipcert train {run.run.recipe} --output again",
         verify=f"lipcert verify {run.run.path}",
     )
 
@@ -124,27 +135,33 @@ def constants_of(run: Finished) -> Constants:
     validation = None if last is None else last.validation
     estimate = validation.k_f_converged if validation else last.k_f if last else None
     found = run.certificate
-    return Constants(*map(EXACT_CONSTANT.text, (run.witnessed, estimate, found.k_features, found.k_f)))
+    return Constants(
+        lower=LOWER_BOUND.text(run.witnessed),
+        estimate=EXACT_CONSTANT.text(estimate),
+        features=UPPER_BOUND.text(found.k_features),
+        upper=UPPER_BOUND.text(found.k_f),
+    )
 
 
-def images_of(run: Finished) -> tuple[list[ImageRow], str]:
+def images_of(run: Finished, splits: Splits) -> tuple[list[ImageRow], str]:
     """Return the correct predictions with the largest and with the smallest radii, or why there are none."""
     try:
-        data = run.recipe.make_data(run.split)
+        data = splits.of(run.recipe, run.split)
     except LipcertError as error:
         return [], str(error)
     if data.x.ndim != 4 or data.x.dtype != torch.uint8:
         return [], ""
     found = run.samples
     shown = extremes(found).items()
-    return [ImageRow(title, [_card(data, found, i) for i in rows]) for title, rows in shown], ""
+    return [ImageRow(title, [card_of(data, found, i) for i in rows]) for title, rows in shown], ""
 
 
-def _card(data: Dataset, found: Samples, i: int) -> ImageCard:
+def card_of(data: Dataset, found: Samples, i: int) -> ImageCard:
+    """Return what the page shows of a sample."""
     return ImageCard(
         source=_png(data.x[i]),
         label=data.classes[int(found.label[i])],
-        radius=f"{float(found.radius[i]):.3g}",
+        radius=PROVED_RADIUS.text(float(found.radius[i])),
         rival=data.classes[int(found.rival[i])],
     )
 

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from lipcert.atomic import write_atomically
 from lipcert.data import Dataset
-from lipcert.data.base import Split
+from lipcert.data.base import Split, shown_split
 from lipcert.recipes import Recipe
+from lipcert.recipes.budgets import remark
 from lipcert.recipes.splits import Splits
-from lipcert.report.figure import new_figure, new_grid
+from lipcert.report.figure import labelled, new_figure, new_grid, write_figure
 from lipcert.report.palette import GREY, PROVED
 from lipcert.runs import Run
 from lipcert.runs.samples import Samples
@@ -28,23 +29,25 @@ _SHOWN = 10
 
 
 def write_evaluation(run: Run, recipe: Recipe, splits: Splits) -> list[Path]:
-    """Curve, table by class and, for images, a picture, into the run's figures folder."""
-    split: Split = "test" if "test" in recipe.certify.splits else recipe.certify.splits[-1]
+    """Write a curve, a table by class and, for images, a picture into the run's figures folder."""
+    split = shown_split(recipe.certify.splits)
     found = run.samples(split)
     data = splits.of(recipe, split)
     run.figures.mkdir(exist_ok=True)
-    written = [
-        _curve(found.robust, recipe.certify.radii, split, run.figures / "curve.png"),
-        run.figures / "classes.csv",
-    ]
-    by_class = class_table(data.classes, found, recipe.certify.radii)
+    with labelled(remark(recipe.budget)):
+        return _write(run, recipe.certify.radii, split, found, data)
+
+
+def _write(run: Run, radii: tuple[float, ...], split: Split, found: Samples, data: Dataset) -> list[Path]:
+    written = [_curve(found.robust, radii, split, run.figures / "curve.png"), run.figures / "classes.csv"]
+    by_class = class_table(data.classes, found, radii)
     write_atomically(written[1], csv_text(by_class).encode())
     if data.x.dtype == torch.uint8 and data.x.ndim == 4:
         written.append(_extremes(data, found, run.figures / "images.png"))
     return written
 
 
-def _curve(robust: Tensor, radii: tuple[float, ...], split: str, path: Path) -> Path:
+def _curve(robust: Tensor, radii: tuple[float, ...], split: Split, path: Path) -> Path:
     """Draw certified accuracy at every radius."""
     ordered = robust[robust > 0].sort().values.numpy()
     figure, axes = new_figure((5.2, 3.4))
@@ -55,8 +58,7 @@ def _curve(robust: Tensor, radii: tuple[float, ...], split: str, path: Path) -> 
     largest = max(1.2 * max(radii), float(np.quantile(ordered, 0.99)) if len(ordered) else 0.0)
     axes.set(xlabel="L2 radius", ylabel="certified accuracy [%]", xlim=(0, largest), ylim=(0, 101))
     axes.set_title(f"{split}, {len(robust):,} samples, proved", fontsize=9)
-    figure.savefig(path, dpi=200)
-    return path
+    return write_figure(figure, path)
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,8 @@ def _radius_column(i: int, radius: float) -> Column[ClassRow]:
 
 def extremes(found: Samples) -> dict[str, list[int]]:
     """Return the correct predictions with the largest radii, and those with the smallest."""
-    right = found.correct.nonzero().flatten()
-    order = right[found.radius[right].argsort(descending=True)].tolist()
+    correct = found.correct.nonzero().flatten()
+    order = correct[found.radius[correct].argsort(descending=True)].tolist()
     return {"most robust": order[:_SHOWN], "least robust": order[-_SHOWN:][::-1]}
 
 
@@ -114,8 +116,12 @@ def _extremes(data: Dataset, found: Samples, path: Path) -> Path:
         for axes, i in zip(row, samples, strict=False):
             image = data.x[i].permute(1, 2, 0).numpy()
             axes.imshow(image if image.shape[2] == 3 else image[..., 0], cmap="gray")
-            name, rival = (data.classes[int(column[i])][:14] for column in (found.label, found.rival))
-            axes.set_title(f"{name}\n{float(found.radius[i]):.2g}\nnot {rival}", fontsize=7)
+            axes.set_title(image_title(data.classes, found, i), fontsize=7)
         row[0].text(-0.15, 0.5, title, transform=row[0].transAxes, rotation=90, va="center", fontsize=8)
-    figure.savefig(path, dpi=150)
-    return path
+    return write_figure(figure, path, dpi=150)
+
+
+def image_title(classes: Sequence[str], found: Samples, i: int) -> str:
+    """Write class, certified radius and nearest rival of a sample, one per line."""
+    name, rival = (classes[int(column[i])][:14] for column in (found.label, found.rival))
+    return f"{name}\n{PROVED_RADIUS.text(float(found.radius[i]))}\nnot {rival}"
