@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from lipcert import InputError, certifier
 from lipcert.attack import ATTACKS, Band, attack
 from lipcert.attack.margin import towards_rival
-from lipcert.attack.rounding import among_roundings
+from lipcert.attack.rounding import among_rounding_errors
 from lipcert.attack.target import Target
 from lipcert.certificates import local as local_bound
 from lipcert.certificates import proved_model
@@ -61,7 +61,7 @@ def test_no_attack_breaks_a_certificate(name: str, rounding: str) -> None:
     assert band.broken == []
     assert (band.radius > 0).any()
     assert (band.nearest > band.radius).all()
-    assert len(band.right) == 16
+    assert len(band.correct) == 16
     for eps in (0.0, 0.05, 0.3):
         assert band.certified(eps) <= band.empirical(eps) <= band.clean()
 
@@ -113,12 +113,12 @@ def tight(rounding: str) -> tuple[nn.Module, Tensor]:
 
 def claims_broken(target: Target) -> int:
     broken = torch.zeros(len(target), dtype=torch.bool)
-    for points in among_roundings(target, steps=60, tries=64):
+    for points in among_rounding_errors(target, steps=60, tries=64):
         broken |= target.broken(points)
     return int(broken.sum())
 
 
-def test_the_search_among_roundings_breaks_certificates_that_ignore_them() -> None:
+def test_the_search_among_rounding_errors_breaks_certificates_that_ignore_them() -> None:
     model, x = tight("float32")
     prover = certifier(model, (12,))
     sound = Target.of(model, prover, x, "float32", WIDE)

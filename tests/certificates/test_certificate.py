@@ -439,7 +439,7 @@ def test_certified_accuracy_names_bad_arguments(labels: Tensor, radii: list[floa
 
 @pytest.mark.parametrize("how", ["orthogonal", "spectral_norm", "weight_norm"])
 def test_a_parametrised_weight_is_certified_as_it_runs(how: str) -> None:
-    """In float32 it is computed with float32 roundings, and that is the weight of the network."""
+    """In float32 it is computed with float32 rounding errors, and that is the weight of the network."""
     torch.manual_seed(0)
     wrap = getattr(nn.utils.parametrizations, how)
     model, x = nn.Sequential(wrap(nn.Linear(6, 6)), nn.Linear(6, 2)).eval(), torch.randn(3, 6)

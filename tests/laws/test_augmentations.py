@@ -10,7 +10,9 @@ from lipcert import InputError
 from lipcert.data.augmentations import AUGMENTATIONS
 
 every_augmentation = pytest.mark.parametrize("name", list(AUGMENTATIONS))
-shapes = pytest.mark.parametrize("shape", [(16, 3, 12, 12), (5, 1, 8, 10), (1, 4, 7, 7)], ids=str)
+shapes = pytest.mark.parametrize(
+    "shape", [(16, 3, 12, 12), (5, 1, 8, 10), (1, 4, 7, 7), (0, 3, 8, 8), (0, 1, 8, 8)], ids=str
+)
 
 
 def pictures(*shape: int) -> Tensor:
@@ -60,3 +62,13 @@ def test_what_are_no_images_is_refused(name: str, x: Tensor) -> None:
     augmentation = AUGMENTATIONS.example(name)
     with pytest.raises(InputError, match="uint8 images"):
         augmentation(x, augmentation.draws(len(x), seed=0, epoch=0))
+
+
+@every_augmentation
+@pytest.mark.parametrize("channels", [1, 3])
+def test_an_empty_piece_stays_empty(name: str, channels: int) -> None:
+    """A process gets no sample of a batch that is smaller than the number of processes."""
+    augmentation = AUGMENTATIONS.example(name)
+    found = augmentation(pictures(0, channels, 8, 10), augmentation.draws(9, seed=1, epoch=2)[:0])
+    assert found.shape == (0, channels, 8, 10)
+    assert found.dtype == torch.float32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 import lipcert.nn  # noqa: F401  registers lipcert's own layers
 from lipcert.bounds import upper
-from lipcert.bounds.contract import RULES, rule_of
+from lipcert.bounds.contract import RULES, Rule, rule_of
 from lipcert.bounds.following import followers_in, one_step
 from lipcert.bounds.growth import growths
 from lipcert.bounds.proof import prove
@@ -43,6 +44,11 @@ def make(name: str, dtype: torch.dtype = torch.float64) -> tuple[nn.Module, tupl
 
 BUILT = [name for name in sorted(EXAMPLES) if isinstance(make(name)[0], Derived)]
 every_built_layer = pytest.mark.parametrize("name", BUILT)
+
+
+def rule_on(module: nn.Module, shape: tuple[int, ...]) -> Rule[Any]:
+    """The rule as a traced model has it."""
+    return rule_of(module).on(module, shape)
 
 
 def proved(module: nn.Module, shape: tuple[int, ...]) -> float:
@@ -120,7 +126,7 @@ def test_the_bound_holds_after_training_steps_and_a_copy(name: str) -> None:
 @torch.no_grad()
 def test_the_estimate_converges_to_the_bound_from_below(name: str) -> None:
     module, shape = make(name)
-    rule = rule_of(module)
+    rule = rule_on(module, shape)
     vector = None
     if rule.has_vector:
         vector = torch.randn(shape, dtype=torch.float64)
@@ -147,7 +153,7 @@ def test_rounding_stays_within_its_bound(name: str) -> None:
         x = size * torch.randn(256, *shape)
         with torch.no_grad():
             error = norms(module(x).double() - exact(x.double()))
-            bound = rule_of(exact).roundoff(exact, [x.double()], exact(x.double()))
+            bound = rule_on(exact, shape).roundoff(exact, [x.double()], exact(x.double()))
         assert bound.shape == (256,)
         assert (error <= bound * (2.0**-24 / U) + 1e-36).all()
 
@@ -155,7 +161,7 @@ def test_rounding_stays_within_its_bound(name: str) -> None:
 @every_layer
 def test_roundings_grow_no_faster_than_their_gain(name: str) -> None:
     module, shape = make(name)
-    rule = rule_of(module)
+    rule = rule_on(module, shape)
     x, dx = torch.randn(2, 256, *shape, dtype=torch.float64)
     x[::2] = 0  # from nothing, where sums of absolute values grow fastest
     with torch.no_grad():
@@ -169,7 +175,7 @@ def test_the_length_of_an_input_bounds_its_roundings(name: str) -> None:
     module, shape = make(name)
     program = trace(nn.Sequential(module), shape)
     (growth,) = growths(program, prove(program))
-    rule = rule_of(module)
+    rule = rule_on(module, shape)
     if growth is None:  # exact
         assert rule.roundoff_gain(module) == 0
         return
@@ -196,7 +202,7 @@ def test_so_does_it_in_an_exported_graph(name: str) -> None:
 def test_it_runs_on_the_meta_device(name: str) -> None:
     module, shape = make(name, torch.float32)
     module = module.to("meta")
-    rule = rule_of(module)
+    rule = rule_on(module, shape)
     assert module(torch.empty(3, *shape, device="meta")).device.type == "meta"
     if rule.has_vector:
         vector = rule.iterate(module, torch.empty(shape, device="meta"), 5)
@@ -216,7 +222,7 @@ def test_no_sample_depends_on_another(name: str) -> None:
 def test_joins_add_up(name: str) -> None:
     """Two inputs that both move: the joined constant is the largest stretch there can be."""
     module, shape = make(name)
-    rule = rule_of(module)
+    rule = rule_on(module, shape)
     x, dx = torch.randn(2, 64, *shape, dtype=torch.float64)
     a, b = 3.0, 4.0
     stretch = norms(module(a * (x + dx), b * (x + dx)) - module(a * x, b * x)) / norms(dx)

@@ -47,6 +47,15 @@ def test_one_value_a_sample(name: str, dtype: torch.dtype) -> None:
 
 
 @every_loss
+def test_a_loss_says_whether_a_sample_depends_on_no_other(name: str) -> None:
+    logits, labels, lip = problem(batch=9)
+    loss = LOSSES.example(name)
+    pieces = zip(logits.split(3), labels.split(3), strict=True)
+    divided = torch.cat([loss(f, y, lip) for f, y in pieces])
+    assert loss.sample_by_sample == torch.allclose(divided, loss(logits, labels, lip), rtol=1e-12)
+
+
+@every_loss
 @given(shift=st.floats(-50, 50))
 def test_a_common_shift_of_the_logits_changes_nothing(name: str, shift: float) -> None:
     torch.manual_seed(0)
@@ -173,3 +182,17 @@ def test_hyper_parameters_are_frozen(name: str) -> None:
     loss = LOSSES.example(name)
     with pytest.raises(dataclasses.FrozenInstanceError):
         loss.eps = 1.0  # type: ignore[attr-defined]
+
+
+@every_loss
+@pytest.mark.parametrize("local", [False, True])
+def test_an_empty_piece_has_no_values_and_no_gradient(name: str, local: bool) -> None:
+    """A process gets no sample of a batch that is smaller than the number of processes."""
+    for loss in variants(LOSSES.example(name)):
+        logits, labels, lip = problem(batch=0)
+        features = lip.features.expand(0) if local else lip.features
+        f, w, k = (t.clone().requires_grad_() for t in (logits, lip.head, features))
+        values = loss(f, labels, PairLip(k, w))
+        assert values.shape == (0,)
+        gradients = torch.autograd.grad(values.sum(), [f, w, k], allow_unused=True, materialize_grads=True)
+        assert all((g == 0).all() for g in gradients)

@@ -132,3 +132,20 @@ def test_it_can_be_made_without_memory(name: str) -> None:
 def test_an_input_without_size_is_named(name: str, shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="input_shape"):
         create(name, num_classes=2, input_shape=shape)
+
+
+@every_model
+def test_an_empty_piece_has_no_gradient(name: str) -> None:
+    """A process gets no sample of a batch that is smaller than the number of processes."""
+    about = card(name)
+    model = about.build()
+    logits, lip = Bounded(model, about.input_shape)(torch.randn(0, *about.input_shape))
+    assert logits.shape == (0, about.num_classes)
+    assert torch.isfinite(lip.max())
+    logits.sum().backward()
+    whole = about.build()
+    Bounded(whole, about.input_shape)(torch.randn(4, *about.input_shape))[0].sum().backward()
+    for (name, mine), theirs in zip(model.named_parameters(), whole.parameters(), strict=True):
+        # Processes that share a step wait for the gradient of every weight that has one elsewhere.
+        assert (mine.grad is None) == (theirs.grad is None), name
+        assert mine.grad is None or (mine.grad == 0).all(), name

@@ -77,6 +77,24 @@ def extra_net(num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
     return initialise(nn.Sequential(*layers))
 ''',
     ),
+    "heads": (
+        "test_heads.py",
+        "models/heads/extra_reversed.py",
+        "extra-reversed",
+        '''
+"""The last features."""
+import torch
+from torch import nn
+from lipcert.models.heads.base import HEADS, expect_features
+from lipcert.nn import FixedLinear
+
+@HEADS.register("extra-reversed", example={"features": 7, "num_classes": 3})
+def extra_reversed(features: int, num_classes: int) -> nn.Module:
+    """The last features, in reverse order."""
+    expect_features("extra-reversed", features, num_classes)
+    return FixedLinear(torch.eye(num_classes, features).flip(1))
+''',
+    ),
     "data": (
         "test_data.py",
         "data/extra_points.py",
@@ -289,6 +307,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr[-3000:]
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
+
+
+def test_there_is_a_new_file_of_every_kind() -> None:
+    assert {*KINDS, "layers", "commands", "activations"} == set(NEW)
 
 
 @pytest.mark.parametrize("kind", NEW)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from itertools import pairwise
 
 import pytest
 
@@ -43,3 +44,17 @@ def test_it_resumes_by_the_fraction_alone(name: str) -> None:
     again: Schedule = pickle.loads(pickle.dumps(schedule))
     assert [again(START, t) for t in reversed(FRACTIONS)] == forwards[::-1]
     assert again == schedule
+
+
+@every_schedule
+def test_it_only_rises_or_only_falls_between_its_knots(name: str) -> None:
+    """So the values at the knots, the start and the end are the extremes."""
+    schedule = SCHEDULES.example(name)
+    assert all(0 < knot <= 1 for knot in schedule.knots)
+    ends = sorted({0.0, *schedule.knots, 1.0})
+    for low, high in pairwise(ends):
+        values = [schedule(START, low + (high - low) * k / 50) for k in range(51)]
+        if name == "multistep":
+            values.pop()  # the value jumps at the knot
+        steps = [b - a for a, b in pairwise(values)]
+        assert all(s >= -1e-12 for s in steps) or all(s <= 1e-12 for s in steps), (low, high)

@@ -11,7 +11,7 @@ from lipcert.attack.target import Target
 
 @ATTACKS.register("apgd-ce")
 class APGDCE(WithinEps):
-    """AutoAttack's Auto-PGD on the cross-entropy."""
+    """Run AutoAttack's Auto-PGD on the cross-entropy."""
 
     def within(self, target: Target, eps: float, size: Budget) -> Tensor:
         """Return the points found; where it fails, the sample itself: (B, ...)."""

@@ -16,7 +16,7 @@ _CLASSES_OF_DLR = 4
 
 @ATTACKS.register("apgd-t")
 class APGDT(WithinEps):
-    """AutoAttack's targeted Auto-PGD, on one class after the other until a sample gives in.
+    """Run AutoAttack's targeted Auto-PGD on one class after the other, until a sample gives in.
 
     The classes with the largest logits come first.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lipcert.attack.extra import needed
+from lipcert.attack.extra import always_the_same, needed
 from lipcert.attack.target import Target
 
 
@@ -34,9 +34,8 @@ def autopgd_points(target: Target, attack: Any) -> Tensor:
     # Scaled in float64, so that a float32 network is given exactly its samples.
     unit = ((target.x.double() - low) / (high - low)).contiguous()
     attack.init_hyperparam(unit)
-    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+    with warnings.catch_warnings(), always_the_same(target.x.device):
         warnings.simplefilter("ignore")  # it announces gradients that are zero
-        torch.manual_seed(0)
         _, resisted, _, found = attack.attack_single_run(unit, target.prediction)
     points = _placed(target, found.detach())
     failed = (target.spread(resisted) > 0) | ~torch.isfinite(points)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from itertools import product
 
 import torch
-from rich.progress import Progress
 from torch import Tensor, nn
 
 from lipcert.attack.base import ATTACKS, Budget
@@ -15,8 +14,8 @@ from lipcert.attack.target import Target
 from lipcert.certificates.certificate import Rounding
 from lipcert.certificates.certifier import Certifier
 from lipcert.data import Dataset
-
-BudgetName = Literal["full", "cpu", "smoke"]
+from lipcert.progress import tracked
+from lipcert.types import BudgetName
 
 BUDGETS: dict[BudgetName, Budget] = {
     "full": Budget(1000, 500, 256, 9),
@@ -31,7 +30,7 @@ _BATCH = 128
 class Band:
     """The results of attacks on certified samples."""
 
-    right: Tensor  # (B,) classified correctly
+    correct: Tensor  # (B,) classified correctly
     radius: Tensor  # (B,) certified
     nearest: Tensor  # (B,) distance of the closest input found with another prediction; inf if none
     found_by: dict[str, int] = field(default_factory=dict)  # samples on which an attack came closest
@@ -40,15 +39,15 @@ class Band:
 
     def clean(self) -> int:
         """Count the samples that are classified correctly."""
-        return int(self.right.sum())
+        return int(self.correct.sum())
 
     def certified(self, eps: float) -> int:
         """Count the samples that are correct and proved to stay so within eps."""
-        return int((self.right & (self.radius > eps)).sum())
+        return int((self.correct & (self.radius > eps)).sum())
 
     def empirical(self, eps: float) -> int:
         """Count the samples that are correct and for which no attack found another prediction within eps."""
-        return int((self.right & (self.nearest > eps)).sum())
+        return int((self.correct & (self.nearest > eps)).sum())
 
 
 def attack(
@@ -60,7 +59,6 @@ def attack(
     rounding: Rounding = "float64",
     attacks: Sequence[str] | None = None,
     local: Sequence[float] = (),
-    quiet: bool = True,
 ) -> Band:
     """Attack some samples of a data set, at the radii and inside every certified radius.
 
@@ -73,18 +71,13 @@ def attack(
     chosen = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[: size.samples]
     x, y = data.floats(chosen), data.y[chosen]
     bounds = _bounds(x, radii)
-    parts = []
-    with Progress(transient=True, disable=quiet) as progress:
-        task = progress.add_task("attack", total=-(-len(x) // _BATCH) * len(searches))
-        for start in range(0, len(x), _BATCH):
-            target = Target.of(model, certifier, x[start : start + _BATCH], rounding, bounds, local)
-            search = _Search(target, start)
-            for name, searcher in searches.items():
-                progress.update(task, description=name)
-                for points in searcher.sets(target, radii, size):
-                    search.note(name, points)
-                progress.advance(task)
-            parts.append(search)
+    parts = [
+        _Search(Target.of(model, certifier, x[start : start + _BATCH], rounding, bounds, local), start)
+        for start in range(0, len(x), _BATCH)
+    ]
+    for search, name in tracked(list(product(parts, searches)), "attacking"):
+        for points in searches[name].sets(search.target, radii, size):
+            search.note(name, points)
     return _join(parts, y, chosen)
 
 
@@ -96,18 +89,18 @@ class _Search:
         self.nearest = torch.full((len(target),), torch.inf, dtype=torch.float64)
         self.by = [""] * len(target)
         # The network must give at the samples themselves the certified prediction.
-        self.broken = (target.radius > 0) & target.flipped(target.x)
+        self.broken = ((target.radius > 0) & target.witnessed(target.x)).cpu()
         self.points = 0
 
     def note(self, name: str, points: Tensor) -> None:
         """Keep points that are closer than before, and points that refute a certificate."""
         target = self.target
         self.points += len(points)
-        self.broken |= target.broken(points)
+        self.broken |= target.broken(points).cpu()
         low, high = target.bounds
         allowed = ((points >= low) & (points <= high)).flatten(1).all(dim=1)
-        distance = target.distance(points)
-        closer = allowed & target.flipped(points) & (distance < self.nearest)
+        distance = target.distance(points).cpu()
+        closer = (allowed & target.witnessed(points)).cpu() & (distance < self.nearest)
         for i in closer.nonzero().flatten().tolist():
             self.by[i] = name
         self.nearest = torch.where(closer, distance, self.nearest)
@@ -123,12 +116,12 @@ def _bounds(x: Tensor, radii: Sequence[float]) -> tuple[float, float]:
 
 
 def _join(parts: Sequence[_Search], y: Tensor, chosen: Tensor) -> Band:
-    predictions = torch.cat([p.target.prediction for p in parts])
-    right = predictions == y
+    predictions = torch.cat([p.target.prediction for p in parts]).cpu()
+    correct = predictions == y.cpu()
     names = [name for p in parts for name in p.by if name]
     return Band(
-        right=right,
-        radius=torch.cat([p.target.radius for p in parts]),
+        correct=correct,
+        radius=torch.cat([p.target.radius for p in parts]).cpu(),
         nearest=torch.cat([p.nearest for p in parts]),
         found_by={name: names.count(name) for name in ATTACKS if name in names},
         broken=[int(chosen[p.start + i]) for p in parts for i in p.broken.nonzero().flatten().tolist()],

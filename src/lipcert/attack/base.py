@@ -18,7 +18,7 @@ class Budget(NamedTuple):
 
     samples: int
     steps: int
-    tries: int  # of the search among roundings
+    tries: int  # how often the search among rounding errors tries
     classes: int  # that the targeted attack tries per sample
 
 

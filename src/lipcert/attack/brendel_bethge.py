@@ -12,7 +12,7 @@ from lipcert.attack.target import Target
 
 @ATTACKS.register("brendel-bethge")
 class BrendelBethge(Nearest):
-    """foolbox's walk along the boundary towards the sample, from where DeepFool crossed it."""
+    """Walk along the boundary towards the sample, from where DeepFool crossed it, by foolbox."""
 
     def nearest(self, target: Target, size: Budget) -> Tensor:
         """Return the points found; the sample itself where DeepFool failed: (B, ...)."""

@@ -11,7 +11,7 @@ from lipcert.attack.target import Target
 
 @ATTACKS.register("deepfool")
 class DeepFool(Nearest):
-    """foolbox's Newton steps to the nearest linearised boundary."""
+    """Take Newton steps to the nearest linearised boundary, by foolbox."""
 
     def nearest(self, target: Target, size: Budget) -> Tensor:
         """Return the points found: (B, ...)."""

@@ -11,7 +11,7 @@ from lipcert.attack.target import Target
 
 @ATTACKS.register("fmn")
 class FMN(Nearest):
-    """foolbox's fast minimum-norm attack."""
+    """Run foolbox's fast minimum-norm attack."""
 
     def nearest(self, target: Target, size: Budget) -> Tensor:
         """Return the points found: (B, ...)."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from lipcert.attack.extra import needed
+from lipcert.attack.extra import always_the_same, needed
 
 if TYPE_CHECKING:
     from lipcert.attack.target import Target
@@ -31,10 +31,9 @@ def foolbox_points(
     """Return the points that an attack of foolbox finds, always from the same random start: (B, ...)."""
     foolbox = needed("foolbox")
     needed("numba")  # Brendel-Bethge compiles with numba
-    model = foolbox.PyTorchModel(_Logits(target).eval(), bounds=target.bounds, device="cpu")
-    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+    model = foolbox.PyTorchModel(_Logits(target).eval(), bounds=target.bounds, device=target.x.device)
+    with warnings.catch_warnings(), always_the_same(target.x.device):
         warnings.simplefilter("ignore")  # numba warns that it compiles
-        torch.manual_seed(0)
         attack = getattr(foolbox.attacks, name)(steps=steps)
         _, points, _ = attack(model, target.x, target.prediction, epsilons=eps, **settings)
     found: Tensor = points

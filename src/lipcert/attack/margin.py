@@ -16,7 +16,7 @@ _INSIDE = 0.999
 
 @ATTACKS.register("margin")
 class Margin(WithinEps):
-    """Our own gradient ascent towards the rival, inside the certified radius as well."""
+    """Ascend towards the rival by its gradient, inside the certified radius as well; our own attack."""
 
     def sets(self, target: Target, radii: Sequence[float], size: Budget) -> Iterator[Tensor]:
         """Yield a set inside every certified radius, then one per radius."""
@@ -33,8 +33,8 @@ def towards_rival(target: Target, limit: Tensor, steps: int, seed: int = 0) -> T
     limit = target.spread(limit)
     generator = torch.Generator().manual_seed(seed)
     start = torch.randn(target.x.shape, generator=generator, dtype=target.x.dtype)
-    points = target.x + limit * _unit(start)
-    best, most = points, torch.full((len(target),), -torch.inf, dtype=points.dtype)
+    points = target.x + limit * _unit(start.to(target.x.device))
+    best, most = points, points.new_full((len(target),), -torch.inf)
     for step in range(steps):
         gain, gradient = _gain(target, points)
         better = gain > most

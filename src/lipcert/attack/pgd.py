@@ -11,7 +11,7 @@ from lipcert.attack.target import Target
 
 @ATTACKS.register("pgd")
 class PGD(WithinEps):
-    """foolbox's projected gradient descent on the cross-entropy."""
+    """Run foolbox's projected gradient descent on the cross-entropy."""
 
     def within(self, target: Target, eps: float, size: Budget) -> Tensor:
         """Return the points of the last step: (B, ...)."""

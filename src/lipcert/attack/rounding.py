@@ -22,17 +22,18 @@ _CLOSE = 1.001
 
 @ATTACKS.register("rounding")
 class Rounding(Attack):
-    """Our own search among the last floats before the certified radius, where rounding decides."""
+    """Search the last floats before the certified radius, where rounding decides; our own attack."""
 
     def sets(self, target: Target, radii: Sequence[float], size: Budget) -> Iterator[Tensor]:
         """Yield points about on the boundary and about on the certified sphere."""
-        yield from among_roundings(target, size.steps, size.tries)
+        yield from among_rounding_errors(target, size.steps, size.tries)
 
 
-def among_roundings(target: Target, steps: int, tries: int, seed: int = 0) -> Iterator[Tensor]:
+def among_rounding_errors(target: Target, steps: int, tries: int, seed: int = 0) -> Iterator[Tensor]:
     """Yield sets of points, (B, ...) each, that lie near the boundary and near the certified sphere."""
     direction = towards_rival(target, target.radius.clamp_max(FARTHEST), steps, seed) - target.x
-    low, high = torch.zeros(len(target), dtype=torch.float64), torch.full((len(target),), _CLOSE).double()
+    low = torch.zeros_like(target.radius)
+    high = torch.full_like(low, _CLOSE)
     reached = target.flipped(target.x + target.spread(high) * direction)
     for _ in range(60):
         middle = (low + high) / 2

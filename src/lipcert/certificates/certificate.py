@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
 from torch import Tensor
 
+from lipcert.bounds.arguments import checked_tensor
 from lipcert.errors import InputError
 
 # The arithmetic whose rounding errors a certificate includes.
@@ -34,8 +36,8 @@ class Certificate:
 
     def at(self, eps: float) -> Tensor:
         """Return whether no input within `eps` gets another prediction: (B,), strict."""
-        if not eps >= 0:
-            raise InputError(f"eps: expected a number >= 0, got {eps}")
+        if not isinstance(eps, Real | Tensor) or not eps >= 0:
+            raise InputError(f"eps: expected a number >= 0, got {eps!r}")
         return self.radius > eps
 
 
@@ -65,7 +67,7 @@ def certified_accuracy(
         >>> [a.value for a in certified_accuracy(c, torch.tensor([0, 1]), radii=[0, 0.2])]
         [1.0, 0.5]
     """
-    if labels.shape != certificate.prediction.shape:
+    if checked_tensor("labels", labels).shape != certificate.prediction.shape:
         raise InputError(
             f"labels: expected {len(certificate.prediction)} labels, got shape {tuple(labels.shape)}"
         )
@@ -73,8 +75,8 @@ def certified_accuracy(
         raise InputError("labels: expected at least one sample")
     if any(not 0 <= r < math.inf for r in radii):
         raise InputError(f"radii: expected numbers >= 0, got {list(radii)}")
-    right = certificate.prediction == labels.cpu()
-    counts = [int((right & (certificate.at(r) if r else right)).sum()) for r in radii]
+    correct = certificate.prediction == labels.cpu()
+    counts = [int((correct & (certificate.at(r) if r else correct)).sum()) for r in radii]
     return [
         CertifiedAccuracy(r, count, len(labels), binomial_interval(count, len(labels)))
         for r, count in zip(radii, counts, strict=True)

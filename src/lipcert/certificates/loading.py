@@ -6,17 +6,18 @@ from pathlib import Path
 
 from torch import nn
 
-from lipcert.certificates.statement import find_certificate
+from lipcert.certificates.statement import Statement, find_certificate
 from lipcert.errors import InputError
 from lipcert.hashing import tensors_sha256
 from lipcert.models.model_files import model_file, read_model
-from lipcert.models.trained import is_packaged
+from lipcert.models.trained import WEIGHTS, is_packaged
 
 
-def load(source: str | Path) -> nn.Module:
+def load(source: str | Path, statement: Statement | None = None) -> nn.Module:
     """Return the model of a run directory, a .safetensors file or the package, in evaluation mode.
 
-    Weights that are not those of the certificate beside them are refused.
+    Weights that are not those of the certificate beside them are refused; `statement` is that certificate
+    if it was read already.
 
     Example:
         >>> load("moons-cll")[0]
@@ -24,7 +25,8 @@ def load(source: str | Path) -> nn.Module:
     """
     file = model_file(source)
     model = read_model(file)
-    statement = find_certificate(file.parent) if file.name == "model.safetensors" else None
+    if statement is None and file.name == WEIGHTS:
+        statement = find_certificate(file.parent)
     if statement is not None and tensors_sha256(model.state_dict()) != statement.model_sha256:
         remedy = "install lipcert again" if is_packaged(file.parent) else "one of the two was replaced"
         raise InputError(f"{file.parent}: the weights are not those of the certificate; {remedy}")

@@ -42,6 +42,10 @@ class Local:
     constant: Tensor  # (B,), from above
     active: Tensor  # (B, D), 1 or 0
 
+    def on_cpu(self) -> Local:
+        """Return the same numbers on the CPU."""
+        return Local(self.constant.cpu(), self.active.cpu())
+
 
 @dataclass(frozen=True)
 class _Here:
@@ -50,7 +54,7 @@ class _Here:
     value: Tensor
     error: Tensor  # (B,) rounding error of the value
     constant: Tensor  # (B,) of everything so far, on the ball
-    active: Tensor  # of the value's shape: 0 where it is constant on the ball
+    active: Tensor  # shaped like the value: 0 where it is constant on the ball
 
 
 def balls_for(radii: Sequence[float]) -> tuple[float, ...]:
@@ -72,7 +76,7 @@ def local_bound(program: Program, bound: Bound, x: Tensor, radius: float) -> Loc
 def _advance(step: Step, after: nn.Module, upper: float, before: _Here, radius: float) -> _Here:
     output = step.module.forward(before.value)
     roundoff = step.rule.roundoff(step.module, [before.value], output)
-    error = SAFETY * (upper * before.error + roundoff)
+    error = SAFETY * (upper * before.error + roundoff + step.departure)
     active = carried(step.module, before.active, output)
     edges = constant_beyond(after)
     if edges is not None:
@@ -106,4 +110,4 @@ def _norms(weight: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     a = a if weight.shape[0] <= weight.shape[1] else a.mT
     absolute = SAFETY * torch.linalg.vector_norm(a, dim=(1, 2)) ** 2
     squares = gram_uppers(a @ a.mT, terms=a.shape[2], absolute=absolute)
-    return torch.nextafter(squares.sqrt(), squares.new_tensor(torch.inf))
+    return torch.nextafter(squares.sqrt(), torch.full_like(squares, torch.inf))

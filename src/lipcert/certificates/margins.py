@@ -9,11 +9,21 @@ import torch
 from torch import Tensor
 
 from lipcert.bounds.evaluation import Evaluation, evaluate, joined, plain
+from lipcert.bounds.provers.summing import summing
 from lipcert.certificates.certificate import Rounding
 from lipcert.certificates.proved_model import ProvedModel
+from lipcert.types import Shape
 
 # Numbers of inputs that fill a cache, and of weights that are worth another sample at a time.
 _CACHED, _WEIGHTS_PER_SAMPLE = 1 << 16, 1 << 17
+
+
+# Numbers in the largest value between two layers, for the pieces of other devices.
+_AT_ONCE = 1 << 25
+
+
+def _shapes(proved: ProvedModel) -> list[Shape]:
+    return [step.shape for step in proved.program.steps]
 
 
 @dataclass(frozen=True)
@@ -28,7 +38,7 @@ class Margins:
 
 
 class Float64Evaluation:
-    """Evaluates a proved model in float64 on the CPU, whatever it runs on."""
+    """Evaluates a proved model in float64, where its float64 copy is; the head always on the CPU."""
 
     def __init__(self, proved: ProvedModel) -> None:
         self._proved = proved
@@ -37,22 +47,28 @@ class Float64Evaluation:
         # looks at all weights once per piece, so many of them want larger pieces.
         weights = sum(p.numel() for p in proved.model.parameters())
         self.piece = max(16, _CACHED // math.prod(proved.input_shape), weights // _WEIGHTS_PER_SAMPLE)
+        if proved.where.type != "cpu":  # which has no such cache, but many cores
+            largest = max(math.prod(shape) for shape in (proved.input_shape, *_shapes(proved)))
+            self.piece = max(1, _AT_ONCE // largest)
         # Torch's float64 convolutions are faster with channels last, which others' layers may not expect.
         homes = {type(step.module).__module__.split(".")[0] for step in proved.program.steps}
         is_image = len(proved.input_shape) == 3 and homes <= {"torch", "lipcert"}
+        is_image = is_image and proved.where.type == "cpu"
         self._layout = torch.channels_last if is_image else torch.contiguous_format
 
     def features(self, x: Tensor, rounding: Rounding) -> Evaluation:
         """Return what the head takes, with its errors."""
         proved = self._proved
-        x = x.detach().to("cpu", torch.float64, memory_format=self._layout)
+        x = x.detach().to(proved.where, torch.float64, memory_format=self._layout)
         pieces = torch.split(x, self.piece)
-        if rounding == "ignored":
-            features = torch.cat([plain(proved.features, piece) for piece in pieces])
-            return Evaluation(features, x.new_zeros(len(x)))
         float32 = rounding == "float32"
         known = () if float32 else self._growths  # what float32 loses is worth a second look
-        return joined([evaluate(proved.features, proved.bound, p, float32, growths=known) for p in pieces])
+        with summing(proved.where):
+            if rounding == "ignored":
+                features = torch.cat([plain(proved.features, piece) for piece in pieces]).cpu()
+                return Evaluation(features, features.new_zeros(len(x)))
+            found = [evaluate(proved.features, proved.bound, p, float32, growths=known) for p in pieces]
+        return joined(found).on_cpu()
 
     def logits(self, x: Tensor) -> Tensor:
         """Return the logits that certificates are about: (B, N)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,19 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor
 
 from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load as load_model
-from lipcert.certificates.progress import proving
-from lipcert.certificates.statement import find_certificate
-from lipcert.data.image_cache import SUFFIXES, Form, read_image
+from lipcert.certificates.statement import Statement, find_certificate
+from lipcert.data.image_files import Form, Mode, is_image, read_image
 from lipcert.errors import InputError
 from lipcert.models import ModelCard
 from lipcert.models.model_files import model_file, read_card
 from lipcert.models.trained import model_place
+from lipcert.progress import proving, tracked
 
 # The images that are decoded and certified at a time.
 _BATCH = 64
@@ -40,7 +40,7 @@ class Prediction:
 
 
 def predict_files(
-    source: str, paths: Sequence[Path], abstain_below: float | None = None, quiet: bool = True
+    source: str, paths: Sequence[Path], abstain_below: float | None = None
 ) -> tuple[list[Prediction], list[str]]:
     """Predict images, and those in directories; also return one line per file without a prediction.
 
@@ -49,18 +49,17 @@ def predict_files(
     """
     if abstain_below is not None and not abstain_below >= 0:
         raise InputError(f"--abstain-below: expected a radius >= 0, got {abstain_below}")
-    card = read_card(model_file(source))
-    form = image_form(source, card)
+    card, statement = read_card(model_file(source)), find_certificate(model_place(source))
+    form = image_form(source, card, statement)
     files, complaints = _files(paths)
     if not files:
         return [], complaints
     with proving():
-        prover = certifier(load_model(source), card.input_shape)
-    judge = _Judge(prover, card, sharpness(source), abstain_below)
+        prover = certifier(load_model(source, statement), card.input_shape)
+    judge = _Judge(prover, card, sharpness(statement), abstain_below)
     found: list[Prediction] = []
-    console = Console(stderr=True)
     batches = [files[i : i + _BATCH] for i in range(0, len(files), _BATCH)]
-    for batch in track(batches, "predicting", console=console, disable=quiet):
+    for batch in tracked(batches, "predicting"):
         images: dict[str, np.ndarray] = {}
         for path in batch:
             try:
@@ -97,13 +96,14 @@ class _Judge:
             )
 
 
-def image_form(source: str, card: ModelCard) -> Form:
-    """Return the form of a model's input images."""
-    modes = {1: "L", 3: "RGB"}
+def image_form(source: str, card: ModelCard, statement: Statement | None) -> Form:
+    """Return the form of a model's input images, cropped if the data of its certificate is."""
+    modes: dict[int, Mode] = {1: "L", 3: "RGB"}
     if len(card.input_shape) != 3 or card.input_shape[0] not in modes:
         raise InputError(f"{source}: takes inputs of shape {card.input_shape}, not grey or RGB images")
     channels, height, width = card.input_shape
-    return Form(modes[channels], (width, height), convert=True)
+    crop = statement is not None and bool(statement.data.model_dump().get("crop"))
+    return Form(modes[channels], (width, height), convert=True, crop=crop)
 
 
 def _files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
@@ -112,7 +112,7 @@ def _files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     complaints: list[str] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+            inside = sorted(filter(is_image, path.rglob("*")))
             files += inside
             complaints += [] if inside else [f"{path}: no images in this directory"]
         elif path.is_file():
@@ -122,9 +122,8 @@ def _files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
     return list(dict.fromkeys(files)), complaints
 
 
-def sharpness(source: str) -> float:
-    """Return K_hf/K_f, by which the loss of a run multiplies its logits; 1 for a model without a recipe."""
-    statement = find_certificate(model_place(source))
+def sharpness(statement: Statement | None) -> float:
+    """Return K_hf/K_f, by which the loss of a run multiplies its logits; 1 where no certificate tells."""
     if statement is None or statement.k_hf is None or statement.k_f == 0:
         return 1.0
     return statement.k_hf / statement.k_f
@@ -146,3 +145,20 @@ def as_json(predictions: Sequence[Prediction]) -> str:
         indent=2,
         ensure_ascii=False,
     )
+
+
+def as_csv(predictions: Sequence[Prediction]) -> str:
+    """Return a line per file below a header; `class` is empty where the model abstains.
+
+    Example:
+        >>> print(as_csv([Prediction("a, b.png", None, 0.5, 0.25, "dog")]), end="")
+        file,class,abstained,probability,radius,rival
+        "a, b.png",,true,0.5,0.25,dog
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["file", "class", "abstained", "probability", "radius", "rival"])
+    for p in predictions:
+        abstained = "true" if p.label is None else "false"
+        writer.writerow([p.file, p.label, abstained, p.probability, p.radius, p.rival])
+    return text.getvalue()

@@ -2,41 +2,50 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from lipcert.bounds.arguments import checked_model, checked_tensor, wrong_shape
 from lipcert.bounds.bounded import checked_classes
 from lipcert.bounds.fidelity.followed import Followed
 from lipcert.bounds.fidelity.guards import refuse_tampering_anywhere
 from lipcert.bounds.fidelity.kernels import refuse_flushed_denormals
 from lipcert.bounds.fidelity.replay import Replay
 from lipcert.bounds.precision import refuse_half_precision
-from lipcert.bounds.proof import Bound, Effort, prove
+from lipcert.bounds.proof import Bound, prove
 from lipcert.bounds.provers.rounding import U
 from lipcert.certificates.head import Head
 from lipcert.certificates.shards import ALONE, Shard
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
+from lipcert.types import Effort
 
 
 class ProvedModel:
     """The constants of a model, proved once: `bound` of the features, `pairs` K_ij (N, N) of the logits."""
 
     def __init__(
-        self, model: nn.Module, input_shape: Sequence[int], effort: Effort = "auto", shard: Shard = ALONE
+        self,
+        model: nn.Module,
+        input_shape: Sequence[int],
+        effort: Effort = "auto",
+        shard: Shard = ALONE,
+        device: str | torch.device | None = None,
     ) -> None:
-        refuse_tampering_anywhere(model)
+        refuse_tampering_anywhere(checked_model(model))
         refuse_half_precision(model)
         refuse_flushed_denormals(all_threads=True)
         self.model, self.effort = model, effort
         self.is_float32 = all(p.dtype == torch.float32 for p in model.parameters())
-        followed = Followed.of(model, input_shape)
-        self.program, self.input_shape = followed.program, followed.input_shape
+        followed = Followed.of(model, input_shape, device)
+        self.program, self.input_shape, self.where = followed.program, followed.input_shape, followed.where
         self.classes = max(checked_classes(self.program), 2)
         self.features, head = self.program.split_head()
-        self.head = Head.linear(head) if head is not None else Head.identity(self.classes)
+        # Margins are differences that decide, of few numbers: the head is evaluated on the CPU.
+        self.head = Head.identity(self.classes) if head is None else Head.linear(_on_cpu(head))
         if head is None:
             warnings.warn(
                 "the last layer is not linear: every pair of classes gets the bound of the whole "
@@ -58,13 +67,12 @@ class ProvedModel:
 
     def check(self, x: Tensor) -> None:
         """Raise unless the model is still the one that the proof is about, and these are inputs of it."""
+        checked_tensor("x", x)
         refuse_half_precision(self.model)
         refuse_flushed_denormals()
         refuse_tampering_anywhere(self.model)
         if tuple(x.shape[1:]) != self.input_shape:
-            raise InputError(
-                f"x: expected shape (B, {', '.join(map(str, self.input_shape))}), got {tuple(x.shape)}"
-            )
+            raise InputError(wrong_shape(x, self.input_shape))
         if len(x) == 0:
             raise InputError("x: expected at least one sample")
         if not x.is_floating_point():
@@ -72,6 +80,11 @@ class ProvedModel:
         changed = self.replay.change_since(self._snapshot)
         if changed is not None:
             raise StaleBoundError(f"{changed}: the model changed after the proof: make a new certifier")
+
+
+def _on_cpu(head: nn.Linear) -> nn.Linear:
+    """Return the layer if it is on the CPU, else a copy that is."""
+    return head if head.weight.device.type == "cpu" else copy.deepcopy(head).cpu()
 
 
 def _product_up(spread: Tensor, features: float) -> Tensor:

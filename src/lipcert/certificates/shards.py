@@ -28,7 +28,8 @@ class Shard:
 
     def share(self, model: nn.Module) -> None:
         """Give all processes the first one's network: running statistics may differ between processes."""
-        model.load_state_dict(self.first(model.state_dict()))
+        # By way of the CPU: a tensor keeps its device where it is received.
+        model.load_state_dict(self.first({name: value.cpu() for name, value in model.state_dict().items()}))
 
     def gathered(self, part: Tensor, where: Tensor, length: int) -> Tensor:
         """Return the parts of all processes in one tensor of `length`, each at its place."""

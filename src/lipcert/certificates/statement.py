@@ -7,14 +7,15 @@ from decimal import ROUND_CEILING, Context, Decimal
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from lipcert.atomic import write_json
-from lipcert.bounds.proof import Effort
 from lipcert.certificates.certificate import Rounding
 from lipcert.certificates.strict_files import Strict, read_json, validated
 from lipcert.data.base import Split
+from lipcert.environment import Environment
 from lipcert.errors import InputError
+from lipcert.types import Effort
 
 FORMAT = 2
 
@@ -34,16 +35,6 @@ Constant = Annotated[float, Field(ge=0)]  # from above
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class Environment(Strict):
-    """The environment in which the certificate was made: a note, not a claim."""
-
-    lipcert: str
-    commit: str | None
-    python: str
-    torch: str
-    machine: str
-
-
 class Architecture(Strict):
     """The model card of the file with the weights."""
 
@@ -52,6 +43,14 @@ class Architecture(Strict):
     input_shape: list[int]
     arguments: dict[str, JsonValue]
     classes: list[str]
+
+
+class DataSource(Strict):
+    """The name of a registered data set, with its arguments beside it."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, JsonValue]
+    name: str
 
 
 class Pairs(Strict):
@@ -119,13 +118,13 @@ class Statement(Strict):
     k_f: Constant
     pairs: Pairs
     layers: list[Layer]
-    data: dict[str, JsonValue]
+    data: DataSource
     splits: dict[Split, SplitAccuracies] = Field(min_length=1)
     recipe: str | None = None
     seed: int | None = None
     loss: LossNumbers | None = None
     k_hf: Constant | None = None
-    seconds: float | None = None  # of the training: a note
+    seconds: float | None = None  # how long the training took: a note
 
     @model_validator(mode="after")
     def _recipe_is_whole(self) -> Statement:
@@ -185,7 +184,8 @@ def find_certificate(place: Path) -> Statement | None:
 
 
 def write_certificate(path: Path, statement: Statement) -> None:
-    """Write a certificate, all or nothing."""
+    """Write a certificate, all or nothing; missing folders on the way to it are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, statement.to_json())
 
 

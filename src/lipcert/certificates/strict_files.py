@@ -88,6 +88,6 @@ def _complaint(error: ValidationError) -> str:
 
 
 def shown(text: str, most: int = 60) -> str:
-    """Text from a file, safe to print: one line without control characters, `most` characters long."""
+    """Make text from a file safe to print: one line without control characters, `most` characters long."""
     plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: most + 1])
     return plain if len(plain) <= most else f"{plain[:most]}..."

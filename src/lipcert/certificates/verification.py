@@ -1,4 +1,4 @@
-"""Make a certificate as plain data, and check one again.
+"""Make a certificate as typed data, and check one again.
 
 The file names the model, and the hashes of the weights and the data. It gives every layer's bound, and the
 certified accuracies with their counts. `verify` proves and counts again.
@@ -13,10 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from rich.console import Console
-from rich.progress import track
 from torch import Tensor, nn
 
+from lipcert.bounds.proof import LayerBound
 from lipcert.bounds.provers.proof_cache import fresh_proofs
 from lipcert.certificates.certificate import (
     Certificate,
@@ -31,7 +30,7 @@ from lipcert.certificates.statement import (
     FORMAT,
     Accuracy,
     Architecture,
-    Environment,
+    DataSource,
     Layer,
     LossNumbers,
     Pairs,
@@ -46,6 +45,7 @@ from lipcert.environment import environment
 from lipcert.hashing import tensors_sha256
 from lipcert.losses import Loss
 from lipcert.models import ModelCard
+from lipcert.progress import tracked
 
 # Samples certified at once.
 _BATCH = 512
@@ -82,7 +82,7 @@ def describe(
     model: nn.Module,
     card: ModelCard,
     prover: Certifier,
-    source: Mapping[str, Any],
+    source: DataSource,
     splits: Mapping[Split, tuple[Dataset, Certificate]],
     radii: Sequence[float],
     training: Training | None = None,
@@ -97,7 +97,7 @@ def describe(
     stated: dict[str, Any] = {} if training is None else training.stated(prover.k_f)
     return Statement(
         format=FORMAT,
-        environment=Environment(**environment()),
+        environment=environment(),
         model=architecture(card),
         model_sha256=tensors_sha256(model.state_dict()),
         rounding=rounding,
@@ -106,8 +106,8 @@ def describe(
         k_features=claimed("k_features", prover.proved.bound.value),
         k_f=claimed("k_f", prover.k_f),
         pairs=Pairs(**{name: claimed("K_ij", value) for name, value in _summary(prover).items()}),
-        layers=[_layer(found) for found in _layers(prover)],
-        data=dict(source),
+        layers=[_layer(bound) for bound in prover.proved.bound.layers],
+        data=source,
         splits={name: _accuracies(*parts, radii) for name, parts in splits.items()},
         **stated,
         seconds=seconds,
@@ -119,12 +119,17 @@ def architecture(card: ModelCard) -> Architecture:
     return Architecture.model_validate(json.loads(json.dumps(asdict(card))))
 
 
-def _layers(prover: Certifier) -> list[dict[str, Any]]:
-    return [{**asdict(layer), "shape": list(layer.shape)} for layer in prover.proved.bound.layers]
-
-
-def _layer(found: dict[str, Any]) -> Layer:
-    return Layer(**{**found, "upper": claimed(found["path"], found["upper"])})
+def _layer(bound: LayerBound) -> Layer:
+    """State a proved layer with the constant that is claimed for it."""
+    return Layer(
+        name=bound.name,
+        path=bound.path,
+        kind=bound.kind,
+        shape=list(bound.shape),
+        upper=claimed(bound.path, bound.upper),
+        prover=bound.prover,
+        seconds=bound.seconds,
+    )
 
 
 def _summary(prover: Certifier) -> dict[str, float]:
@@ -144,10 +149,8 @@ def certify_data(
     """Certify every sample in batches; several processes share the samples, and all get the whole."""
     mine = shard.mine(torch.arange(len(data)))
     batches = torch.split(mine, _BATCH)
-    console = Console(stderr=True)
-    quiet = not console.is_terminal or len(batches) < 4 or shard.index > 0
-    tracked = track(batches, "certifying", console=console, transient=True, disable=quiet)
-    parts = [prover(data.floats(batch), rounding, local=local) for batch in tracked if len(batch)]
+    shown = tracked(batches, "certifying", quiet=len(batches) < 4 or shard.index > 0)
+    parts = [prover(data.floats(batch), rounding, local=local) for batch in shown if len(batch)]
 
     def column(name: str, kind: torch.dtype) -> Tensor:
         own = torch.cat([torch.zeros(0, dtype=kind), *(getattr(part, name) for part in parts)])
@@ -249,19 +252,20 @@ def _card_checks(theirs: Architecture, mine: Architecture) -> Iterator[Check]:
 
 
 def _bound_checks(claim: Statement, prover: Certifier) -> Iterator[Check]:
-    layers = _layers(prover)
-    same = [_outline(layer) for layer in layers] == [_outline(dict(layer)) for layer in claim.layers]
+    layers = prover.proved.bound.layers
+    same = [_outline(layer) for layer in layers] == [_outline(layer) for layer in claim.layers]
     yield Check("the layers are those of the certificate", same)
     for mine, theirs in zip(layers, claim.layers, strict=False):
-        yield _at_most(f"{mine['path']}: K", mine["upper"], theirs.upper)
+        yield _at_most(f"{mine.path}: K", mine.upper, theirs.upper)
     yield _at_most("k_features", prover.proved.bound.value, claim.k_features)
     yield _at_most("k_f", prover.k_f, claim.k_f)
     for name, value in _summary(prover).items():
         yield _at_most(f"the {name} K_ij", value, getattr(claim.pairs, name))
 
 
-def _outline(layer: Mapping[str, Any]) -> list[Any]:
-    return [layer[key] for key in ("name", "path", "kind", "shape", "prover")]
+def _outline(layer: Layer | LayerBound) -> tuple[str, str, str, tuple[int, ...], str]:
+    """Return everything about a layer but its numbers, which need not be equal."""
+    return layer.name, layer.path, layer.kind, tuple(layer.shape), layer.prover
 
 
 def _at_most(name: str, proved: float, claim: float) -> Check:

@@ -205,6 +205,81 @@ def _(self: Any, x: Tensor) -> Tensor:
     return self.last(F.avg_pool2d(F.max_pool2d(self.l(x), 2), 3).flatten(1))
 
 
+@body("a-mean-over-pixels", ConvNet, state=lambda: {"last": nn.Linear(3, 3)}, accepted=True)
+def _(self: Any, x: Tensor) -> Tensor:
+    return self.last(F.relu6(self.l(x)).mean((2, 3)))
+
+
+@body("a-mean-that-keeps-dimensions", ConvNet, state=lambda: {"last": nn.Linear(3, 3)}, accepted=True)
+def _(self: Any, x: Tensor) -> Tensor:
+    return self.last(torch.mean(F.hardswish(self.l(x)), dim=[-1, -2], keepdim=True).flatten(1))
+
+
+@body("functional-global-pooling", ConvNet, state=lambda: {"last": nn.Linear(3, 3)}, accepted=True)
+def _(self: Any, x: Tensor) -> Tensor:
+    return self.last(torch.flatten(F.adaptive_avg_pool2d(self.l(x), (1, 1)), 1))
+
+
+@body("more-activation-functions", accepted=True)
+def _(self: Any, x: Tensor) -> Tensor:
+    h = F.softplus(F.mish(self.l(x)), 2.0, 30.0)
+    return self.head(F.hardtanh(h, -0.3, 4.1))
+
+
+@body("a-softmax-last", accepted=True)
+def _(self: Any, x: Tensor) -> Tensor:
+    return F.softmax(self.honest(x), dim=1)
+
+
+@body("a-log-softmax-last", accepted=True)
+def _(self: Any, x: Tensor) -> Tensor:
+    return self.honest(x).log_softmax(-1)
+
+
+@body(
+    "layers-in-place-beside-a-shortcut",
+    SquareNet,
+    state=lambda: {"act": nn.ReLU(inplace=True)},
+    accepted=True,
+)
+def _(self: Any, x: Tensor) -> Tensor:
+    h = self.act(self.l(x))
+    y = self.act(self.m(h))
+    y += h
+    return self.head(self.act(y))
+
+
+@body("a-shortcut-overwritten-in-place", SquareNet, state=lambda: {"act": nn.LeakyReLU(-20.0, inplace=True)})
+def _(self: Any, x: Tensor) -> Tensor:
+    h = self.l(x)
+    return self.head(self.m(self.act(h)) + h)
+
+
+@body("a-view-overwritten-in-place", SquareNet, state=lambda: {"act": nn.LeakyReLU(-20.0, inplace=True)})
+def _(self: Any, x: Tensor) -> Tensor:
+    h = self.l(x)
+    self.act(h.flatten(1))
+    return self.head(h)
+
+
+@body("a-sum-with-a-view-of-itself", ConvNet)
+def _(self: Any, x: Tensor) -> Tensor:
+    h = self.l(x)
+    h += h.permute(0, 1, 3, 2)
+    return self.head(h.flatten(1))
+
+
+@body("a-mean-over-the-batch", ConvNet, accepted=False)
+def _(self: Any, x: Tensor) -> Tensor:
+    h = self.l(x)
+    return self.head((h + h.mean(0, keepdim=True)).flatten(1))
+
+
+@body("a-softmax-over-the-batch", accepted=False)
+def _(self: Any, x: Tensor) -> Tensor:
+    return self.head(torch.softmax(self.l(x), dim=-2))
+
+
 @forward("an-expanding-slope", accepted=True)
 class _Expanding(LeakyNet):
     def __init__(self) -> None:

@@ -23,6 +23,12 @@ for name, make in {
     "transposed": lambda: nn.ConvTranspose2d(2, 3, 3, padding=1),
     "aol": lambda: lip.AOLConv2d(2, 3, 3, padding=1),
     "soc": lambda: lip.SOCConv2d(2, 3, 3),
+    "bjorck": lambda: lip.BjorckConv2d(2, 3, 3, padding=1),
+    "rko": lambda: lip.RKOConv2d(2, 3, 3, stride=2),
+    "bcop": lambda: lip.BCOPConv2d(2, 4, 3, padding=1, padding_mode="circular"),
+    "aoc": lambda: lip.AOCConv2d(2, 3, 3, stride=2, padding=1),
+    "aoc-transposed": lambda: lip.AOCConvTranspose2d(2, 3, 3, padding=1),
+    "frobenius": lambda: lip.FrobeniusConv2d(2, 3, 3),
     "double": lambda: nn.Conv2d(2, 3, 3, padding=1).double(),
 }.items():
     forward(f"a-convolution-{name}", shape=IMAGE, accepted=True)(
@@ -31,12 +37,20 @@ for name, make in {
 for name, layer in {
     "max-pool": lambda: nn.MaxPool2d(2),
     "average-pool": lambda: nn.AvgPool2d(2),
+    "adaptive-pool": lambda: nn.AdaptiveAvgPool2d((4, 5)),
+    "global-pool": lambda: nn.AdaptiveAvgPool2d(1),
     "overlapping-average-pool": lambda: nn.AvgPool2d(3, stride=1, padding=1),
     "pixel-unshuffle": lambda: nn.PixelUnshuffle(2),
     "zero-pad": lambda: nn.ZeroPad2d(1),
     "channel-shuffle": lambda: nn.ChannelShuffle(3),
     "minmax": lambda: nn.Sequential(nn.Conv2d(3, 4, 1), lip.MinMax()),
     "dropout2d": lambda: nn.Dropout2d(0.5),
+    "full-sort": lambda: lip.FullSort(),
+    "n-activation": lambda: lip.NActivation(3),
+    "linear-spline": lambda: lip.LinearSpline(3),
+    "layer-centering": lambda: lip.LayerCentering(3),
+    "batch-centering": lambda: lip.BatchCentering(3),
+    "scaled-adaptive-pool": lambda: lip.ScaledAdaptiveAvgPool2d((4, 5)),
 }.items():
     forward(f"an-image-layer-{name}", shape=IMAGE, accepted=True)(
         lambda layer=layer: nn.Sequential(
@@ -56,6 +70,9 @@ for kind in (
     nn.PReLU,
     nn.ReLU6,
     nn.Hardtanh,
+    nn.Hardswish,
+    nn.Mish,
+    nn.Softplus,
     lip.MinMax,
 ):
     forward(f"activation-{kind.__name__}", accepted=True)(lambda kind=kind: mlp(kind()))

@@ -36,7 +36,7 @@ class Entry:
         random.seed(seed)
         np.random.seed(seed)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of torch, about functions it no longer likes
+            warnings.simplefilter("ignore")  # torch's, about functions it no longer likes
             model = self.build()
         return model.eval() if self.eval else model
 
