@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import torch
+from pydantic import BaseModel, ConfigDict
 
 import lipcert
+from lipcert.cores import available_cores
 
 
-def environment() -> dict[str, Any]:
+class Environment(BaseModel):
+    """The environment in which a result was made: a note, not a claim."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    lipcert: str
+    commit: str | None
+    python: str
+    torch: str
+    machine: str
+
+
+def environment() -> Environment:
     """Return the facts that belong beside every measured number."""
-    return {
-        "lipcert": lipcert.__version__,
-        "commit": commit(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "machine": f"{_processor()}, {os.cpu_count()} cores",
-    }
+    return Environment(
+        lipcert=lipcert.__version__,
+        commit=commit(),
+        python=platform.python_version(),
+        torch=str(torch.__version__),
+        machine=f"{_processor()}, {available_cores()} cores",
+    )
 
 
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor() or platform.machine()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -40,6 +51,6 @@ def commit() -> str | None:
         return None
     try:
         command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None

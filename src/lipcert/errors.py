@@ -36,6 +36,12 @@ def reason(error: BaseException) -> str:
     return str(error).partition("\n")[0] or type(error).__name__
 
 
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether an error says that there is not enough memory: Python's own, or one of torch."""
+    said = str(error)
+    return isinstance(error, MemoryError) or "can't allocate memory" in said or "out of memory" in said
+
+
 def exit_status(error: LipcertError) -> int:
     """Return the exit status for an error: 1 failed, 2 the input was wrong, 130 interrupted."""
     if isinstance(error, InterruptedRunError):

@@ -1,7 +1,8 @@
 """The only plug-in mechanism: a name, its constructor, and an example small enough for a CPU test.
 
 A registry imports every file of its package at first use, so a contribution needs only one new
-file: `lipcert list`, the recipes and the law tests find it automatically.
+file: `lipcert list`, the recipes and the law tests find it automatically. Files of one's own and installed
+packages register in the same way (`lipcert.extensions`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +20,8 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from lipcert.errors import InputError
+from lipcert.extensions import load_installed
+from lipcert.suggestions import meant
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,7 +43,30 @@ class Entry(Generic[T]):
     @property
     def summary(self) -> str:
         """Return the first line of the docstring."""
-        return (inspect.getdoc(self.constructor) or "").partition("\n")[0]
+        return summary_of(self.constructor)
+
+    @property
+    def paper(self) -> str:
+        """Return the paper that the module cites, if it cites one."""
+        return citation_of(self.constructor)
+
+
+def summary_of(thing: object) -> str:
+    """Return the first line of a docstring: what lists and the tables of documents say."""
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+def citation_of(thing: object) -> str:
+    """Return the first citation in the docstring of a thing's module, up to its year; empty if none.
+
+    Example:
+        >>> from lipcert.losses import GloRo
+        >>> citation_of(GloRo)
+        'Leino, Wang, Fredrikson. Globally-Robust Neural Networks. ICML 2021'
+    """
+    _, *paragraphs = (inspect.getdoc(inspect.getmodule(thing)) or "").split("\n\n")
+    cited = (re.match(r"[A-Z].+?\b(19|20)\d\d\b", part.replace("\n", " ")) for part in paragraphs)
+    return next((found[0] for found in cited if found), "")
 
 
 class Registry(Generic[T]):
@@ -58,8 +85,10 @@ class Registry(Generic[T]):
         make = example if callable(example) else lambda: example or {}
 
         def add(constructor: F) -> F:
+            if not constructor.__module__.startswith(self._package):
+                self._discover()  # so that code of one's own, and not lipcert's, is told of a name in use
             if name in self._entries:
-                raise ValueError(f"{self.kind} {name!r} is registered twice")
+                raise InputError(f"{self.kind} {name!r} is registered twice")
             self._entries[name] = Entry(name, constructor, make)
             return constructor
 
@@ -71,15 +100,22 @@ class Registry(Generic[T]):
             return self._entries[name]
         except KeyError:
             known = ", ".join(sorted(self._entries))
-            raise InputError(f"unknown {self.kind} {name!r}; known: {known}") from None
+            guess = meant(str(name), self._entries)
+            raise InputError(f"unknown {self.kind} {name!r}{guess}; known: {known}") from None
 
     def __iter__(self) -> Iterator[str]:
         self._discover()
         return iter(sorted(self._entries))
 
     def create(self, name: str, **arguments: Any) -> T:
-        """Construct an entry by name."""
-        return self[name].constructor(**arguments)
+        """Construct an entry by name; arguments that it does not have are refused."""
+        entry = self[name]
+        known = inspect.signature(entry.constructor).parameters
+        for key in arguments:
+            if key not in known and all(p.kind is not p.VAR_KEYWORD for p in known.values()):
+                guess = meant(key, known)
+                raise InputError(f"{name}: {key}: unknown argument{guess}; known: {', '.join(known)}")
+        return entry.constructor(**arguments)
 
     def example(self, name: str) -> T:
         """Construct the registered example."""
@@ -90,6 +126,7 @@ class Registry(Generic[T]):
             return
         self._discovered = True
         import_files(self._package)
+        load_installed()
 
 
 def import_files(package: str) -> list[ModuleType]:
@@ -112,10 +149,25 @@ def names_in(package: str, *calls: str) -> list[str]:
     folder = Path(__file__).parent.joinpath(*package.split(".")[1:])
     found: set[str] = set()
     for file in folder.glob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _last_name(node.func) in calls:
                 found |= _named(node.args)
     return sorted(found)
+
+
+def names_of(file: Path, registry: str) -> set[str]:
+    """Read the names that a file of one's own registers in this registry, without executing it."""
+    try:
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return set()  # a shell has no place for a complaint; the command itself makes it
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {
+        name
+        for call in calls
+        if isinstance(call.func, ast.Attribute) and _last_name(call.func.value) == registry
+        for name in _named(call.args)
+    }
 
 
 def _named(arguments: list[ast.expr]) -> set[str]:

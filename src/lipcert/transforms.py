@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor
@@ -25,3 +26,21 @@ def outside_transforms(tensors: Iterable[Tensor]) -> contextlib.AbstractContextM
     if any(torch._C._functorch.is_functorch_wrapped_tensor(x) for x in tensors):
         return contextlib.nullcontext()
     return torch._C._DisableFuncTorch()
+
+
+_pretending: ContextVar[bool] = ContextVar("_pretending", default=False)
+
+
+@contextlib.contextmanager
+def pretending() -> Iterator[None]:
+    """Let code run on tensors without numbers inside this context; it is counted, its results are void."""
+    token = _pretending.set(True)
+    try:
+        yield
+    finally:
+        _pretending.reset(token)
+
+
+def is_pretending() -> bool:
+    """Return whether only the work of this code is counted."""
+    return _pretending.get()

@@ -1,4 +1,6 @@
-"""The shared vocabulary: dimension letters and `PairLip`; errors are in errors.py, which needs no torch.
+"""The shared vocabulary: dimension letters, words that arguments take, and `PairLip`.
+
+Errors are in errors.py, which needs no torch.
 
 Shapes are written at line ends in these letters: B batch, N classes, D features before the head.
 """
@@ -6,12 +8,18 @@ Shapes are written at line ends in these letters: B batch, N classes, D features
 from __future__ import annotations
 
 from functools import reduce
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 Shape = tuple[int, ...]
+
+# How much work a proof may take.
+Effort = Literal["auto", "exact", "fast"]
+
+# The paper's; hours of a CPU at most; seconds.
+BudgetName = Literal["full", "cpu", "smoke"]
 
 # The number of classes beyond which training takes distances from a matrix product.
 MANY = 1024
@@ -57,9 +65,10 @@ class PairLip(NamedTuple):
 
     def max(self) -> Tensor:
         """Return K_f, the largest K_ij: a scalar."""
-        starts = range(0, self.head.shape[0], _CHUNK)
-        largest = [pairwise_distance(self.head[i : i + _CHUNK], self.head).amax() for i in starts]
-        return self.features.amax() * reduce(torch.maximum, largest)
+        chunks = torch.split(self.head, _CHUNK) if self.head.shape[0] > _CHUNK else [self.head]
+        largest = [pairwise_distance(chunk, self.head).amax() for chunk in chunks]
+        features = self.features.amax() if self.features.ndim else self.features
+        return features * reduce(torch.maximum, largest)
 
     def near(self, labels: Tensor, pair: Tensor) -> PairLip:
         """Keep four classes: the two farthest apart of which one is a label, and one more pair (2,)."""
@@ -90,9 +99,11 @@ def farthest(head: Tensor, rows: Tensor) -> Tensor:
     for chunk in torch.split(rows, _CHUNK):
         distance = torch.addmm(square, head[chunk], head.T, alpha=-2) + square[chunk, None]
         size, place = distance.flatten().max(0)
-        found.append((size, torch.stack([chunk[place // len(head)], place % len(head)])))
+        # Selected, not indexed: an index that is a number on a device makes the program wait for the device.
+        label = chunk.index_select(0, place[None] // len(head))
+        found.append((size, torch.cat([label, place[None] % len(head)])))
     best = torch.stack([size for size, _ in found]).argmax()
-    return torch.stack([pair for _, pair in found])[best]
+    return torch.stack([pair for _, pair in found]).index_select(0, best[None])[0]
 
 
 def pairwise_distance(a: Tensor, b: Tensor) -> Tensor:

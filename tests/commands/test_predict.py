@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +91,46 @@ def test_other_files_go_on(place: Path, cli, tmp_path: Path) -> None:
     assert "not grey or RGB images" in err
 
 
+def test_csv_has_a_line_per_file_with_every_digit(place: Path, cli, tmp_path: Path) -> None:
+    odd = tmp_path / 'a "b", c\nd.png'
+    odd.write_bytes((place / "photos" / "cats" / "0.png").read_bytes())
+    everything = [p.radius for p in predict_files(str(place / "run"), [place / "photos"])[0]]
+    middle = sorted(everything)[len(everything) // 2]
+    model, photos = str(place / "run"), str(place / "photos")
+    common = ["predict", model, str(odd), photos, "--abstain-below", repr(middle)]
+    status, out, err = cli(*common, "--csv", "found.csv")
+    assert (status, out, err) == (0, "wrote found.csv\n", "")
+    with (tmp_path / "found.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["file", "class", "abstained", "probability", "radius", "rival"]
+    expected = predict_files(model, [odd, place / "photos"], middle)[0]
+    assert [row["file"] for row in rows] == [p.file for p in expected]
+    assert [float(row["radius"]) for row in rows] == [p.radius for p in expected]
+    assert [float(row["probability"]) for row in rows] == [p.probability for p in expected]
+    assert [row["class"] or None for row in rows] == [p.label for p in expected]
+    assert [row["abstained"] == "true" for row in rows] == [p.label is None for p in expected]
+    assert {row["abstained"] for row in rows} == {"true", "false"}
+    status, out, _ = cli(*common, "--csv", "-")
+    assert status == 0
+    assert out == (tmp_path / "found.csv").read_text(encoding="utf-8")
+
+
+def test_a_file_name_in_csv_keeps_its_bytes(place: Path, cli, tmp_path: Path) -> None:
+    strange = os.fsdecode(b"caf\xe9.png")  # Latin-1, no UTF-8
+    (tmp_path / strange).write_bytes((place / "photos" / "cats" / "0.png").read_bytes())
+    assert cli("predict", str(place / "run"), strange, "--csv", "found.csv")[0] == 0
+    assert b"\ncaf\xe9.png," in (tmp_path / "found.csv").read_bytes()
+
+
+def test_csv_of_some_files_names_the_others(place: Path, cli, tmp_path: Path) -> None:
+    (tmp_path / "text.png").write_text("no image")
+    photo = str(place / "photos" / "cats" / "0.png")
+    status, out, err = cli("predict", str(place / "run"), "text.png", photo, "--csv", "-")
+    assert status == 2
+    assert "text.png: not a readable image" in err
+    assert [row["file"] for row in csv.DictReader(out.splitlines())] == [photo]
+
+
 def test_a_bare_model_file_predicts_too(place: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone.safetensors"
     alone.write_bytes((place / "run" / "model.safetensors").read_bytes())
@@ -107,3 +149,13 @@ def test_a_single_mean_serves_every_channel() -> None:
             create("4c3f", num_classes=2, input_shape=(3, 8, 8), width=0.125, normalise=(mean, std))
         )
     assert torch.equal(models[0](x), models[1](x))
+
+
+def test_many_files_that_cannot_be_read_are_counted(place: Path, cli, tmp_path: Path) -> None:
+    for i in range(25):
+        (tmp_path / f"{i}.png").write_text("no image", encoding="utf-8")
+    status, out, err = cli("predict", str(place / "run"), str(tmp_path))
+    lines = err.splitlines()
+    assert (status, out) == (2, "")
+    assert all("not a readable image" in line for line in lines[:20])
+    assert lines[20:] == ["lipcert: and 5 more"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import pkgutil
+import re
 import signal
 import subprocess
 import sys
@@ -27,8 +28,9 @@ import lipcert
 from lipcert import CertifiedClassifier, InputError
 from lipcert.estimator.scaling import Scaling
 
-# Checks that cannot apply, and why. None: docs/estimator.md says so.
-NOT_APPLICABLE: dict[str, str] = {}
+# Checks that cannot apply, and why; docs/estimator.md says so.
+_DRAWN = "samples are drawn into batches: weight 2 and two copies agree in what they teach, not in bits"
+NOT_APPLICABLE: dict[str, str] = {"check_sample_weight_equivalence_on_dense_data": _DRAWN}
 
 
 def not_applicable(estimator: CertifiedClassifier) -> dict[str, str]:
@@ -348,7 +350,11 @@ def test_verbose_tells_and_quiet_does_not(capfd: pytest.CaptureFixture[str]) -> 
     quick(epochs=2).fit(X, y)
     assert capfd.readouterr() == ("", "")
     quick(epochs=2, verbose=True).fit(X, y)
-    assert "CertifiedClassifier: training accuracy 0." in capfd.readouterr().err
+    said = capfd.readouterr().err
+    number = r"\d+\.\d+ %"
+    assert re.search(
+        rf"CertifiedClassifier: training accuracy {number}, certified at .*: {number}, K_f ≤", said
+    )
 
 
 def test_importing_lipcert_loads_neither_torch_nor_scikit_learn() -> None:

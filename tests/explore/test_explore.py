@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -26,12 +27,13 @@ from lipcert.explore import playground
 from lipcert.explore.computing import in_turn
 from lipcert.explore.exhibit import Exhibit
 from lipcert.explore.image_view import Judge, read_upload
-from lipcert.explore.images_tab import Looking, Visit
+from lipcert.explore.images_tab import Chosen, Looking, Visit, example
 from lipcert.explore.playground import LOSSES, Wish, numbers_of, train
 from lipcert.explore.playground_tab import Watching
 from lipcert.explore.run_curves import charts_of, curves_html
 from lipcert.explore.server import MAX_UPLOAD, served
 from lipcert.recipes import execute, read_recipe
+from lipcert.tables.kinds import from_above
 from tests.browser import chromium_page, overheard
 
 if TYPE_CHECKING:
@@ -103,7 +105,7 @@ def test_every_frame_of_a_training_is_proved(loss: str) -> None:
     right = certificate.prediction == data.y
     assert value(numbers_of(last), "CRA") == f"{100 * (right & certificate.at(0.1)).double().mean():.1f} %"
     assert value(numbers_of(last), "clean") == f"{100 * right.double().mean():.1f} %"
-    assert value(numbers_of(last), "K_f") == f"{prover.k_f:.1f}"
+    assert value(numbers_of(last), "K_f") == from_above(prover.k_f)
     # Earlier frames keep their own weights, whatever the training does to the network afterwards.
     first = frames[0].picture
     assert torch.equal(first.prover(data.x).radius, first.certificate.radius)
@@ -181,22 +183,43 @@ def test_no_attack_succeeds_where_it_is_certified(judge: Judge, image: np.ndarra
 
 def test_the_page_says_whether_it_is_certified(judge: Judge, image: np.ndarray) -> None:
     looking, radius = Looking(judge, None), judge(image).radius
-    first, last = looking.look(Visit(), image, radius / 2)
+    first, last = looking.look(Visit(), Chosen(image), radius / 2)
     assert "Attacking" in first[1]
     assert "no attack can succeed" in last[1]
     assert value(last[2], "class") == judge(image).label
     assert float(value(last[2], "radius")) <= radius
     assert last[2].count("<tr") == 9
-    assert "the class is" in list(looking.look(Visit(), image, 20.0))[-1][1]
+    assert "the class is" in list(looking.look(Visit(), Chosen(image), 20.0))[-1][1]
     assert list(looking.look(Visit(), None, 0.5)) == []
+
+
+def test_the_true_label_stands_beside_an_image_whose_label_is_known(judge: Judge, exhibit: Exhibit) -> None:
+    assert exhibit.examples is not None
+    looking = Looking(judge, exhibit.examples)
+    for index in (0, 3):
+        chosen = example(exhibit.examples, index)
+        label, predicted = judge.names[int(exhibit.examples.y[index])], judge(chosen.image).label
+        picked: Any = SimpleNamespace(index=index)
+        kept, attempt, verdict = list(looking.pick(Visit(), 0.0, picked))[-1]
+        assert kept is not None
+        assert kept.label == chosen.label == label
+        assert f"original; true label {label}<" in attempt
+        assert value(verdict, "true label") == label
+        assert ("as predicted" in verdict) == (predicted == label)
+        assert ("the prediction is wrong" in verdict) == (predicted != label)
+        # The label stays when only ε changes; an upload has none.
+        assert f"true label {label}<" in list(looking.look(Visit(), kept, 0.1))[-1][1]
+    _, attempt, verdict = list(looking.look(Visit(), Chosen(chosen.image), 0.0))[-1]
+    assert "true label" not in attempt + verdict
 
 
 def test_a_slow_answer_never_replaces_a_later_one(judge: Judge, image: np.ndarray) -> None:
     looking, visit, other = Looking(judge, None), Visit(), Visit()
-    slow, neighbour = looking.look(visit, image, 0.1), looking.look(other, image, 0.1)
+    chosen = Chosen(image)
+    slow, neighbour = looking.look(visit, chosen, 0.1), looking.look(other, chosen, 0.1)
     next(slow)
     next(neighbour)
-    assert len(list(looking.look(visit, image[:, ::-1], 0.1))) == 2
+    assert len(list(looking.look(visit, Chosen(image[:, ::-1]), 0.1))) == 2
     assert list(slow) == []
     assert len(list(neighbour)) == 1
 
@@ -207,10 +230,14 @@ def spoiled(folder: Path, photo: Path) -> dict[str, str]:
     (folder / "cut.png").write_bytes(photo.read_bytes()[:3000])
     (folder / "empty.png").write_bytes(b"")
     (folder / "<b>bold.png").write_bytes(b"x")
+    # Pillow looks at the content: this one makes its decoder of another format raise an IndexError.
+    (folder / "qoi.png").write_bytes(b"qoif" + struct.pack(">II", 8, 8) + b"\x03\x00\xc0")
     Image.new("1", (8000, 8000)).save(folder / "bomb.png")
     Image.fromarray(np.zeros((9, 9), dtype=np.uint16)).save(folder / "deep.png")
     return {
-        **dict.fromkeys(["text.png", "cut.png", "empty.png", "<b>bold.png"], "not a readable image"),
+        **dict.fromkeys(
+            ["text.png", "cut.png", "empty.png", "<b>bold.png", "qoi.png"], "not a readable image"
+        ),
         "bomb.png": "8000×8000 pixels",
         "deep.png": "more than 8 bits",
     }
@@ -225,6 +252,8 @@ def test_uploads_that_are_no_images_get_a_sentence(judge: Judge, photo: Path, tm
         assert str(tmp_path) not in said
         assert "<b>" not in said
         assert verdict == ""
+    ((_, said, _),) = Looking(judge, None).receive(Visit(), None, 0.5)
+    assert "expected an image, got nothing" in said
     assert read_upload(photo, judge.form).shape == (3, 32, 32)
 
 
@@ -422,7 +451,9 @@ def test_the_page_works_in_a_browser(
     page.get_by_role("tab", name="Images").click()
     wait_for_text(page, "#attempt", "original")
     page.locator("#gallery button img").nth(3).click()
-    wait_for_text(page, "#attempt", "original")
+    label = page.locator("#gallery .caption-label").nth(3).inner_text()
+    wait_for_text(page, "#attempt", f"original; true label {label}")
+    assert shown(page, "#verdict", "true label") == label
     send(page, photo)
     verdict = judge(read_upload(photo, judge.form))
     wait_for_text(page, "#verdict", f"{np.floor(1e4 * verdict.radius) / 1e4:.4f}")

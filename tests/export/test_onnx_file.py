@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,19 @@ from lipcert.export import export_onnx
 from lipcert.export.certified_graph import CertifiedGraph
 from lipcert.export.patches import Convolution, average_pool
 from lipcert.models import MODELS
-from lipcert.nn import Scale, Standardise
+from lipcert.nn import (
+    AOCConv2d,
+    AOCConvTranspose2d,
+    BatchCentering,
+    BjorckConv2d,
+    FullSort,
+    LayerCentering,
+    LinearSpline,
+    NActivation,
+    Scale,
+    ScaledAdaptiveAvgPool2d,
+    Standardise,
+)
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "onnx_only.py"
 
@@ -63,6 +76,40 @@ def test_every_family(name: str, float32: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize("float32", [False, True])
 def test_an_mlp(float32: bool, tmp_path: Path) -> None:
     prover = family("mlp")
+    check(export_onnx(prover, tmp_path / "model.onnx", float32=float32), prover, float32)
+
+
+def activations() -> tuple[nn.Module, tuple[int, ...]]:
+    layers = [nn.Linear(4, 6), NActivation(6), nn.Linear(6, 6), LinearSpline(6), FullSort(), nn.Linear(6, 3)]
+    return nn.Sequential(*layers), (4,)
+
+
+def images() -> tuple[nn.Module, tuple[int, ...]]:
+    layers = [
+        AOCConv2d(2, 4, 3, stride=2, padding=1, padding_mode="circular"),
+        BatchCentering(4),
+        NActivation(4),
+        BjorckConv2d(4, 4, 3, padding=1, groups=2),
+        LayerCentering(4),
+        LinearSpline(4),
+        AOCConvTranspose2d(4, 2, 2, stride=2),
+        ScaledAdaptiveAvgPool2d(2),
+    ]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(8, 3)), (2, 6, 6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("float32", [False, True])
+@pytest.mark.parametrize("make", [activations, images])
+def test_layers_that_no_model_has(
+    make: Callable[[], tuple[nn.Module, tuple[int, ...]]], float32: bool, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model, shape = make()
+    with torch.no_grad():
+        for tensor in (*model.parameters(), *model.buffers()):
+            tensor.add_(0.1 * torch.randn_like(tensor))
+    prover = Certifier(model.eval(), shape)
     check(export_onnx(prover, tmp_path / "model.onnx", float32=float32), prover, float32)
 
 
@@ -236,3 +283,39 @@ def test_averages_by_slices(ceil: bool, counted: bool, divisor: int | None) -> N
     for kernel, stride, padding in [(2, 1, 0), (2, 2, 1), (3, 2, 1), (3, 3, 0)]:
         found = average_pool(x, (kernel,), (stride,), (padding,), ceil, counted, divisor)
         torch.testing.assert_close(found, F.avg_pool2d(x, kernel, stride, padding, ceil, counted, divisor))
+
+
+def activated(layer: nn.Module) -> Certifier:
+    torch.manual_seed(0)
+    return Certifier(nn.Sequential(nn.Linear(4, 8), layer, nn.Linear(8, 3)).eval(), (4,))
+
+
+def pooled(layer: nn.Module) -> Certifier:
+    torch.manual_seed(0)
+    first = nn.Conv2d(2, 3, 3, padding=1)
+    entries = layer(first(torch.zeros(1, 2, 6, 6))).numel()
+    model = nn.Sequential(first, nn.ReLU(), layer, nn.Flatten(), nn.Linear(entries, 3))
+    return Certifier(model.eval(), (2, 6, 6))
+
+
+@pytest.mark.parametrize("float32", [False, True])
+@pytest.mark.parametrize(
+    "layer", [nn.Mish(), nn.Hardswish(), nn.Softplus(3.0, 25.0), nn.Hardtanh(-0.1, 0.7)], ids=repr
+)
+def test_activations_with_a_formula(layer: nn.Module, float32: bool, tmp_path: Path) -> None:
+    prover = activated(layer)
+    check(export_onnx(prover, tmp_path / "model.onnx", float32=float32), prover, float32)
+
+
+@pytest.mark.parametrize("size", [1, 3, (4, 5)])
+def test_adaptive_pooling(size: int | tuple[int, int], tmp_path: Path) -> None:
+    prover = pooled(nn.AdaptiveAvgPool2d(size))
+    check(export_onnx(prover, tmp_path / "model.onnx"), prover, float32=False)
+
+
+@pytest.mark.parametrize("last", [nn.Softmax(dim=1), nn.LogSoftmax(dim=1)], ids=repr)
+def test_a_softmax_at_the_end(last: nn.Module, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    with pytest.warns(LipcertWarning, match="not linear"):
+        prover = Certifier(nn.Sequential(nn.Linear(4, 3), last).eval(), (4,))
+    check(export_onnx(prover, tmp_path / "model.onnx"), prover, float32=False)

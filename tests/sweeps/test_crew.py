@@ -15,7 +15,8 @@ def test_processes_share_the_threads_of_the_machine(
     size: int, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[int] = []
-    monkeypatch.setattr("lipcert.sweeps.crew.os.cpu_count", lambda: 8)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)  # these may be used
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(8)))
     monkeypatch.setattr(crew, "_Worker", lambda job, threads: begun.append(threads))
     trial = Trial(tmp_path, read_recipe("moons-cll", "smoke"))
     LocalCrew(size).start([(trial,)] * 20)

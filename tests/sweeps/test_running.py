@@ -40,7 +40,9 @@ def test_mlps_become_stacks_one_a_process(tmp_path: Path) -> None:
     assert len(jobs_of(eight, processes=1)) == 1
     other = trial(tmp_path, "train.batch_size=50")
     assert sorted(len(job) for job in jobs_of([*eight, other], processes=1)) == [1, 8]
-    soc = [trial(tmp_path, f"model.depth={depth}", recipe="moons-soc") for depth in (3, 7)]
+    soc = [
+        trial(tmp_path, f"model.widths={widths}", recipe="moons-soc") for widths in ([10, 10], [10, 20, 10])
+    ]
     assert len(jobs_of(soc, processes=1)) == 2  # no plain MLPs
 
 

@@ -34,3 +34,13 @@ def test_a_line_says_how_many_are_finished_and_failed_and_how_long_the_rest_take
         "2 of 4 finished, 1 failed, about 0:00:09 left: 2 finished",
         "3 of 4 finished, 1 failed: 3 finished",
     ]
+
+
+def test_the_table_shows_how_far_each_training_is(tmp_path: Path) -> None:
+    trials = [Trial(tmp_path / str(i), read_recipe("moons-cll", None, ["train.epochs=8"])) for i in range(2)]
+    with Watch(trials, trials) as watch:
+        trials[0].path.mkdir()
+        trials[0].run.metrics_file.write_text(Metrics(2, 2, 0.5, 0.9, 1.0, 1.0).line)
+        watch.look()
+        (row,) = watch.table().cells
+    assert row == ["0", "━" * 6 + "─" * 18, "2/8", "0.500", "–"]

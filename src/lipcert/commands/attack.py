@@ -10,12 +10,14 @@ import typer
 
 from lipcert.commands.support.options import (
     Data,
+    DeviceName,
     Local,
     Model,
     Radii,
     RoundingName,
     SplitName,
     choice,
+    chosen_device,
     command,
     show,
 )
@@ -31,12 +33,14 @@ def attack(
     radii: Radii = None,
     rounding: RoundingName = "float64",
     budget: Annotated[
-        str, typer.Option(help="full (1000 samples, 500 steps), cpu (128, 50) or smoke (16, 10).")
+        str,
+        typer.Option(help="Search effort: full (1000 samples, 500 steps), cpu (128, 50) or smoke (16, 10)."),
     ] = "cpu",
     local: Local = False,
-    output: Annotated[Path, typer.Option(help="Where the findings go; the picture beside.")] = Path(
-        "attack.json"
-    ),
+    device: DeviceName = None,
+    output: Annotated[
+        Path, typer.Option(help="Write the findings to this file, and the picture beside it.")
+    ] = Path("attack.json"),
 ) -> None:
     """Attack a certified model; exit status 1 if a certificate breaks. Needs the extra `attack`.
 
@@ -44,14 +48,22 @@ def attack(
 
     Example: lipcert attack runs/moons-cll --budget smoke
     """
-    from lipcert.atomic import write_json
-    from lipcert.attack import BudgetName
+    from lipcert.atomic import check_file_place, write_json
     from lipcert.certificates.certificate import Rounding
     from lipcert.commands.work.attack_model import attack_model
     from lipcert.data.base import Split
+    from lipcert.errors import InputError
     from lipcert.report.attack_band import band_figure, band_table
+    from lipcert.runs.run_paths import stored_data
+    from lipcert.types import BudgetName
 
-    quiet = not sys.stderr.isatty()
+    picture = output.with_suffix(".png")
+    if output == picture:
+        raise InputError(
+            f"--output {output}: expected a name such as attack.json; the picture goes beside it"
+        )
+    for place in (output, picture):
+        check_file_place(place)
     band, findings = attack_model(
         model,
         data,
@@ -60,12 +72,14 @@ def attack(
         choice("--rounding", rounding, Rounding),
         choice("--budget", budget, BudgetName),
         local,
-        quiet,
+        chosen_device(device),
     )
-    asked = [row["radius"] for row in findings["radii"]]
-    show(band_table(band, asked, split))
-    write_json(output, findings)
-    picture = band_figure(band, asked, output.with_suffix(".png"))
+    asked = [row.radius for row in findings.radii]
+    show(band_table(band, asked, findings.split))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    stored = findings.model_copy(update={"data": stored_data(findings.data, output.parent)})
+    write_json(output, stored.model_dump(mode="json"))
+    band_figure(band, asked, picture)
     print(f"wrote {output}, {picture}")
     if band.broken:
         sys.exit(1)

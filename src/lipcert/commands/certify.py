@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from lipcert.commands.support.options import (
     Data,
+    DeviceName,
     EffortName,
     Local,
     Model,
@@ -16,6 +18,7 @@ from lipcert.commands.support.options import (
     RoundingName,
     SplitName,
     choice,
+    chosen_device,
     command,
     show,
 )
@@ -32,29 +35,33 @@ def certify(
     rounding: RoundingName = "float64",
     effort: EffortName = "auto",
     local: Local = False,
-    output: Annotated[Path, typer.Option(help="Where the certificate goes.")] = Path("certificate.json"),
+    device: DeviceName = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the certificate to this file.", show_default="certificate-SPLIT.json in the run"
+        ),
+    ] = None,
 ) -> None:
-    """Prove the bounds of a trained model, certify a split of its data, and write certificate.json.
+    """Prove the bounds of a trained model, certify a split of its data, and write a certificate.
 
     Example: lipcert certify runs/moons-cll --radii 0.05,0.1,0.15
     """
-    from lipcert.bounds.proof import Effort
     from lipcert.certificates.certificate import Rounding
     from lipcert.certificates.statement import write_certificate
+    from lipcert.commands.work.certificate_place import certificate_place
     from lipcert.commands.work.certify_model import certify_model
     from lipcert.data.base import Split
-    from lipcert.report.certificate_tables import certificate_table
+    from lipcert.report.certificate_tables import K_F_EXPLAINED, certificate_table
+    from lipcert.types import Effort
 
-    findings = certify_model(
-        model,
-        data,
-        choice("--split", split, Split),
-        radii,
-        choice("--rounding", rounding, Rounding),
-        choice("--effort", effort, Effort),
-        local,
-    )
-    show(certificate_table(findings))
-    write_certificate(output, findings)
-    print(f"certificate: {output}")
-    print(f"next: lipcert verify {output} {model}")
+    chosen: Split = choice("--split", split, Split)
+    kinds = choice("--rounding", rounding, Rounding), choice("--effort", effort, Effort)
+    place = certificate_place(model, chosen, output)
+    where = chosen_device(device)
+    statement, budget = certify_model(model, data, chosen, radii, *kinds, local, place, where)
+    show(certificate_table(statement, budget))
+    print(K_F_EXPLAINED)
+    write_certificate(place, statement)
+    print(f"certificate: {place}")
+    print(f"next: {shlex.join(['lipcert', 'verify', str(place), model])}")

@@ -23,12 +23,15 @@ def fetch(
     name: Annotated[
         str,
         typer.Argument(
-            help=f"{', '.join(completion.DATA_SETS[:-1])} or {completion.DATA_SETS[-1]}.",
+            help="Name a published data set, such as cifar10 (`lipcert doctor` lists them).",
             autocompletion=completion.data_sets,
         ),
     ],
     root: Annotated[
-        Path | None, typer.Option(help="Where to.", show_default="$LIPCERT_DATA or the user's cache")
+        Path | None,
+        typer.Option(
+            help="Write the data set into this folder.", show_default="$LIPCERT_DATA or the user's cache"
+        ),
     ] = None,
 ) -> None:
     """Download a data set from its official address, with its checksum.

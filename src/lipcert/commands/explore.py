@@ -18,15 +18,21 @@ def explore(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="A run, a .safetensors file or a name.",
+            help="Model: a run directory, a .safetensors file or a name.",
             show_default="cifar10-4c3f-cll",
             autocompletion=completion.models,
         ),
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, show_default="7860, or the next that is free")
+        int | None,
+        typer.Option(
+            min=1,
+            max=65535,
+            help="Serve the page at this port.",
+            show_default="7860, or the next that is free",
+        ),
     ] = None,
-    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Open a page to train two moons, attack images and see a run's curves. Needs the extra `explore`.
 

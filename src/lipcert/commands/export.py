@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ app = command()
 @app.command()
 def export(
     model: Model,
-    output: Annotated[Path, typer.Argument(metavar="FILE", help="Such as model.onnx.")],
+    output: Annotated[Path, typer.Argument(metavar="FILE", help="Write this file, such as model.onnx.")],
     float32: Annotated[
         bool, typer.Option("--float32", help="Write a float32 graph; rounding error reduces the radius.")
     ] = False,
@@ -25,9 +26,9 @@ def export(
 
     Example: lipcert export cifar10-4c3f-cll model.onnx
     """
-    from lipcert.bounds.proof import Effort
     from lipcert.commands.work.export_model import export_model
+    from lipcert.types import Effort
 
     for line in export_model(model, output, float32, choice("--effort", effort, Effort)):
         print(line)
-    print(f"next: python examples/onnx_only.py {output}, or any ONNX runtime")
+    print(f"next: python examples/onnx_only.py {shlex.quote(str(output))}, or any ONNX runtime")

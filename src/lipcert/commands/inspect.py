@@ -15,10 +15,15 @@ app = command()
 def inspect(
     model: Annotated[
         str,
-        typer.Argument(help="A run directory, a .safetensors file, a name, or FILE.py:NAME, which is run."),
+        typer.Argument(
+            help="Model: a run directory, a .safetensors file, a name, or FILE.py:NAME (executed)."
+        ),
     ],
     input_shape: Annotated[
-        str | None, typer.Option(help="For FILE.py:NAME, such as 3,32,32.", show_default="the model's")
+        str | None,
+        typer.Option(
+            help="Give FILE.py:NAME inputs of this shape, such as 3,32,32.", show_default="the model's"
+        ),
     ] = None,
     effort: EffortName = "auto",
 ) -> None:
@@ -26,7 +31,7 @@ def inspect(
 
     Example: lipcert inspect runs/moons-cll
     """
-    from lipcert.bounds.proof import Effort
     from lipcert.commands.work.inspection import inspection_of
+    from lipcert.types import Effort
 
     show(inspection_of(model, input_shape, choice("--effort", effort, Effort)))

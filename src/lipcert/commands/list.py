@@ -15,12 +15,16 @@ app = command()
 @app.command()
 def list_(
     kind: Annotated[
-        str,
-        typer.Argument(help=f"{', '.join(completion.NAMES)}.", autocompletion=completion.kinds),
-    ],
+        str | None,
+        typer.Argument(
+            help=f"Kind: {', '.join(completion.NAMES)}.",
+            show_default="the kinds there are",
+            autocompletion=completion.kinds,
+        ),
+    ] = None,
     name: Annotated[
         str | None,
-        typer.Argument(help="Show this one alone.", show_default="all", autocompletion=completion.names),
+        typer.Argument(help="Show only this one.", show_default="all", autocompletion=completion.names),
     ] = None,
 ) -> None:
     """Show what there is of a kind, with a line about each; one alone with its arguments.

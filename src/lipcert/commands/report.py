@@ -14,9 +14,15 @@ app = command()
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN_OR_SWEEP...", help="Directories of them.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN_OR_SWEEP...", help="Compare these run directories and sweeps."),
+    ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="The page; tables and figures go into a folder beside it.")
+        Path,
+        typer.Option(
+            "--output", "-o", help="Write the page here; tables and figures go into a folder beside it."
+        ),
     ] = Path("report.html"),
 ) -> None:
     """Compare finished runs and sweeps on one page, the paper's rows beside them. Needs the extra `report`.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lipcert.commands.support import completion
-from lipcert.commands.support.options import Budget, Jobs, Overwrite, Settings, command, fail, show
+from lipcert.commands.support.options import Budget, Jobs, Overwrite, Settings, choice, command, fail, show
 
 app = command()
 
@@ -18,17 +18,20 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="A figure or table (`lipcert list reproductions`).", autocompletion=completion.reproductions
+            help="Train and draw this figure or table (`lipcert list reproductions`).",
+            autocompletion=completion.reproductions,
         ),
     ],
     budget: Budget = None,
     seeds: Annotated[
-        str | None, typer.Option(help="Such as 1, 1..3 or 1,5,7.", show_default="the budget's")
+        str | None,
+        typer.Option(help="Train with these seeds, such as 1, 1..3 or 1,5,7.", show_default="the budget's"),
     ] = None,
     set_: Settings = None,
     jobs: Jobs = None,
     output: Annotated[
-        Path | None, typer.Option(help="Directory for runs, figure, results.", show_default="runs/NAME")
+        Path | None,
+        typer.Option(help="Write runs, figure and results into this directory.", show_default="runs/NAME"),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -38,12 +41,13 @@ def reproduce(
     """
     from lipcert.commands.work.reproduction import carry_out, parse_seeds
     from lipcert.sweeps import LocalCrew
+    from lipcert.types import BudgetName
 
     report = carry_out(
         name,
         output or Path("runs") / name,
         crew=LocalCrew(jobs),
-        budget=budget,
+        budget=None if budget is None else choice("--budget", budget, BudgetName),
         seeds=None if seeds is None else parse_seeds(seeds),
         settings=set_ or [],
         overwrite=overwrite,

@@ -18,22 +18,29 @@ def sweep(
     recipe: Annotated[
         str,
         typer.Argument(
-            help="A packaged name (`lipcert list recipes`) or a YAML file.",
+            help="Recipe: a name (`lipcert list recipes`) or a YAML file.",
             autocompletion=completion.recipes,
         ),
     ],
     over: Annotated[
         list[str],
-        typer.Option(metavar="KEY=VALUES", help="Such as seed=1..9 or loss.eps=0.1,0.2; repeatable."),
+        typer.Option(
+            metavar="KEY=VALUES", help="Vary a key, such as seed=1..9 or loss.eps=0.1,0.2; repeatable."
+        ),
     ],
     budget: Budget = None,
     set_: Settings = None,
     output: Annotated[
-        Path | None, typer.Option(help="Directory for the runs.", show_default="runs/RECIPE-sweep")
+        Path | None,
+        typer.Option(help="Write the runs into this directory.", show_default="runs/RECIPE-sweep"),
     ] = None,
-    backend: Annotated[str, typer.Option(help="local, or ray (the extra `ray`).")] = "local",
+    backend: Annotated[str, typer.Option(help="Backend: local, or ray (the extra `ray`).")] = "local",
     address: Annotated[
-        str | None, typer.Option(help="Of a Ray cluster.", show_default="a Ray of this machine")
+        str | None,
+        typer.Option(
+            help="Use the Ray cluster at this address, such as ray://head:10001.",
+            show_default="a Ray of this machine",
+        ),
     ] = None,
     jobs: Jobs = None,
     overwrite: Overwrite = False,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lipcert.commands.support import completion
-from lipcert.commands.support.options import Budget, Overwrite, Settings, command, show
+from lipcert.commands.support.options import Budget, Overwrite, Settings, choice, command, show
 
 if TYPE_CHECKING:
     from lipcert.recipes import Recipe
@@ -25,60 +26,90 @@ def train(
         list[str],
         typer.Argument(
             metavar="RECIPE...",
-            help="Packaged names (`lipcert list recipes`) or YAML files.",
+            help="Recipes: names (`lipcert list recipes`) or YAML files.",
             autocompletion=completion.recipes,
         ),
     ],
     budget: Budget = None,
     stack: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUES", help="Train all values as one, such as seed=1..9; repeatable."),
+        typer.Option(
+            metavar="KEY=VALUES", help="Train all values as one training, such as seed=1..9; repeatable."
+        ),
     ] = None,
     set_: Settings = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="Run directory; of several runs, the one they go in.", show_default="runs/NAME"),
+        typer.Option(
+            help="Write the run into this directory; several runs get a subdirectory each.",
+            show_default="runs/NAME",
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option(help="Continue from the last checkpoint.")] = False,
     overwrite: Overwrite = False,
-    accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")] = "auto",
-    devices: Annotated[str, typer.Option(help="Devices per node, or auto.")] = "1",
-    nodes: Annotated[int, typer.Option(help="Number of machines.")] = 1,
-    strategy: Annotated[str, typer.Option(help="Strategy of Lightning Fabric, such as ddp.")] = "auto",
-    precision: Annotated[str, typer.Option(help="32; bf16-mixed or 16-mixed on accelerators.")] = "32",
+    accelerator: Annotated[str, typer.Option(help="Accelerator: cpu, cuda, mps or auto.")] = "auto",
+    devices: Annotated[str, typer.Option(help="Use this many devices per node, or auto.")] = "1",
+    nodes: Annotated[int, typer.Option(help="Use this many machines.")] = 1,
+    strategy: Annotated[
+        str, typer.Option(help="Use this strategy of Lightning Fabric, such as ddp.")
+    ] = "auto",
+    precision: Annotated[
+        str, typer.Option(help="Precision: 32; on accelerators bf16-mixed or 16-mixed too.")
+    ] = "32",
 ) -> None:
     """Train a recipe, prove its bounds, certify its data; or several of one model as one training.
 
     Example: lipcert train moons-cll --set seed=2 --output runs/second
     """
+    from lipcert.errors import InputError
     from lipcert.recipes import execute, execute_stack, read_recipe, read_stack
     from lipcert.recipes.splits import Splits
-    from lipcert.train.hardware import Hardware, is_first_process
+    from lipcert.train.hardware import Accelerator, Hardware, Precision, is_first_process
 
-    splits, hardware = Splits(), Hardware(accelerator, devices, nodes, strategy, precision)
+    if resume and overwrite:
+        raise InputError(
+            "--resume: expected it without --overwrite, which begins anew; leave out one of them"
+        )
+    hardware = Hardware(
+        accelerator=choice("--accelerator", accelerator, Accelerator),
+        devices=devices,
+        nodes=nodes,
+        strategy=strategy,
+        precision=choice("--precision", precision, Precision),
+    )
+    splits = Splits()
     if stack or len(recipes) > 1:
         named = read_stack(recipes, budget, set_ or [], stack or [])
         places = {(output or Path("runs")) / name: recipe for name, recipe in named.items()}
-        execute_stack(places, resume=resume, overwrite=overwrite, hardware=hardware, splits=splits)
+        runs = execute_stack(
+            places, resume=resume, overwrite=overwrite, hardware=hardware, splits=splits, lines=True
+        )
     else:
         settled = read_recipe(recipes[0], budget, set_ or [])
         places = {output or Path("runs") / settled.name: settled}
         ((place, recipe),) = places.items()
-        execute(recipe, place, resume=resume, overwrite=overwrite, hardware=hardware, splits=splits)
+        run = execute(
+            recipe,
+            place,
+            resume=resume,
+            overwrite=overwrite,
+            hardware=hardware,
+            splits=splits,
+            lines=True,
+        )
+        runs = [run]
     if is_first_process():
-        _tell(places, splits)
+        _tell(runs, list(places.values()), splits)
 
 
-def _tell(places: Mapping[Path, Recipe], splits: Splits) -> None:
+def _tell(runs: Sequence[Run], recipes: Sequence[Recipe], splits: Splits) -> None:
     """Print what was found, draw it, and suggest the next step."""
     from lipcert.report.run_figures import write_evaluation
     from lipcert.report.run_table import run_table
-    from lipcert.runs import Run
     from lipcert.runs.rows import row_of
 
-    runs = list(map(Run, places))
-    show(run_table([row_of(run) for run in runs]))
-    for run, recipe in zip(runs, places.values(), strict=True):
+    show(run_table([row_of(run) for run in runs], recipes[0].budget))
+    for run, recipe in zip(runs, recipes, strict=True):
         for picture in write_evaluation(run, recipe, splits):
             print(f"wrote {picture}")
         print(f"run: {run.path}")
@@ -90,4 +121,5 @@ def _next_step(run: Run) -> str:
     from lipcert.models.model_files import read_card
 
     takes_images = len(read_card(run.model).input_shape) == 3
-    return f"lipcert {f'predict {run.path} IMAGE...' if takes_images else f'inspect {run.path}'}"
+    place = shlex.quote(str(run.path))
+    return f"lipcert predict {place} IMAGE..." if takes_images else f"lipcert inspect {place}"

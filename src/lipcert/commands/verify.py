@@ -14,18 +14,19 @@ app = command()
 
 @app.command()
 def verify(
-    certificate: Annotated[str, typer.Argument(help="A certificate.json, or a MODEL that has one.")],
+    certificate: Annotated[str, typer.Argument(help="Check this certificate.json, or that of a MODEL.")],
     model: Annotated[
-        str | None, typer.Argument(help="The MODEL it certifies.", show_default="the one beside it")
+        str | None, typer.Argument(help="Prove the bounds of this MODEL.", show_default="the one beside it")
     ] = None,
     data: Annotated[
         str | None,
         typer.Option(
-            help="Folder of the data.", show_default="where certify looks: $LIPCERT_DATA, the cache"
+            help="Read the data from this folder.",
+            show_default="where certify looks: $LIPCERT_DATA, the cache",
         ),
     ] = None,
     bounds_only: Annotated[
-        bool, typer.Option("--bounds-only", help="Prove the bounds, leave the counts unchecked.")
+        bool, typer.Option("--bounds-only", help="Prove the bounds only; leave the counts unchecked.")
     ] = False,
 ) -> None:
     """Prove a certificate's bounds again, count again on its data; exit status 1 if anything does not hold.

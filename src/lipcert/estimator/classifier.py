@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from lipcert.certificates.certificate import Certificate
 from lipcert.certificates.certifier import certifier
@@ -23,7 +30,9 @@ from lipcert.data import Dataset
 from lipcert.errors import InputError
 from lipcert.estimator.network import Settings, train_network
 from lipcert.estimator.scaling import Floats, Scaling
+from lipcert.estimator.temperature import fitted_temperature, held_out
 from lipcert.losses import CLL
+from lipcert.tables.kinds import UPPER_BOUND, percent
 
 
 class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -36,11 +45,12 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     eps is the radius to train for, slack the softness of the margin (between 0 and ½: a small slack fits
     tightly, a large one tolerates outliers), lam the weight of K_f². epochs=None means 500 steps, and at
-    least 10 epochs. balanced gives every class the same weight. verbose shows a bar on a terminal, and a line
-    at the end.
+    least 10 epochs. balanced gives every class the same weight, as class_weight="balanced" does by showing
+    samples of rare classes more often; a mapping gives classes other weights. verbose shows a bar on a
+    terminal, and a line at the end.
 
     After `fit`: classes_, n_features_in_, feature_names_in_, model_ (the network, of scaled inputs),
-    scaling_, certifier_ (the proof, made once), loss_.
+    scaling_, certifier_ (the proof, made once), loss_, temperature_.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -62,6 +72,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: int = 64,
         standardise: bool = True,
         balanced: bool = False,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -74,24 +85,34 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
         self.standardise = standardise
         self.balanced = balanced
+        self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> CertifiedClassifier:
-        """Train and prove; a fit that fails or is interrupted leaves the estimator unchanged."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> CertifiedClassifier:
+        """Train and prove; a fit that fails or is interrupted leaves the estimator unchanged.
+
+        A sample of weight 2 is seen twice as often as one of weight 1; one of weight 0 is left out.
+        """
         before = dict(self.__dict__)
         try:
-            self._fit(X, y)
+            self._fit(X, y, sample_weight)
         except BaseException:  # including Ctrl-C
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
         return self
 
-    def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
+    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         loss, settings = self._loss(), self._settings()
         samples, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(labels)
+        weights = self._weights(samples, labels, sample_weight)
+        if weights is not None:
+            used = weights > 0
+            samples, labels, weights = samples[used], labels[used], weights[used]
+            if len(samples) < 2:
+                raise InputError("sample_weight: expected at least two samples with a weight above 0")
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(f"y: expected at least two classes, got one class: {self.classes_[0]}")
@@ -99,11 +120,20 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.loss_ = dataclasses.replace(loss, eps=loss.eps / self.scaling_.unit)
         z = torch.from_numpy(self.scaling_(samples))
         names = tuple(map(str, self.classes_))
-        data = Dataset(z.float(), torch.from_numpy(numbers).long(), names)
-        self.model_ = train_network(data, self.loss_, settings, bar=bool(self.verbose))
+        held = held_out(len(samples), settings.seed)
+        if len(np.unique(numbers[~held])) < len(self.classes_):
+            held[:] = False  # a rare class is needed in training
+        data = Dataset(z[~held].float(), torch.from_numpy(numbers[~held]).long(), names)
+        seen = None if weights is None else torch.from_numpy(weights[~held])
+        self.model_ = train_network(data, self.loss_, settings, bar=bool(self.verbose), weights=seen)
         self.certifier_ = certifier(self.model_, data.input_shape)
+        self.temperature_ = 1.0
+        if held.any():
+            scaled = self._steep(self._logits(z[held].numpy()))
+            kept = None if weights is None else weights[held]
+            self.temperature_ = fitted_temperature(scaled, numbers[held], kept)
         if self.verbose:
-            self._tell(X, labels)
+            self._tell(samples, labels)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the class of every sample, which is the one its radius is about: (B,)."""
@@ -112,11 +142,11 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return classes
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        r"""Return the probabilities of the loss, softmax of $f / (\sigma K_f)$: (B, N)."""
-        logits = self._logits(self._scaled(X))
-        k_f = self.certifier_.k_f
-        scaled = (logits - logits.max(axis=1, keepdims=True)) * (self.loss_.whole_lipschitz(k_f) / k_f)
-        odds = np.exp(scaled)
+        r"""Return the probabilities of the loss, softmax of $f / (\sigma K_f)$ over a temperature: (B, N).
+
+        The temperature is 1; for large tables it is fitted on a tenth of the samples, held out for that.
+        """
+        odds = np.exp(self._steep(self._logits(self._scaled(X))) / self.temperature_)
         probabilities: Floats = odds / odds.sum(axis=1, keepdims=True)
         return probabilities
 
@@ -152,8 +182,24 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         z, labels = self._scaled(X), column_or_1d(y)
         check_consistent_length(z, labels)
         certificate = self._certificate(z)
-        right = self.classes_[certificate.prediction.numpy()] == labels
-        return float((right & (self._radius(z, certificate) > asked)).mean())
+        correct = self.classes_[certificate.prediction.numpy()] == labels
+        return float((correct & (self._radius(z, certificate) > asked)).mean())
+
+    def _steep(self, logits: Floats) -> Floats:
+        """Return the logits as the loss scales them, less the largest of a sample: (B, N)."""
+        k_f = self.certifier_.k_f
+        steep: Floats = logits - logits.max(axis=1, keepdims=True)
+        return steep * (self.loss_.whole_lipschitz(k_f) / k_f)
+
+    def _weights(self, samples: Floats, labels: NDArray[Any], given: ArrayLike | None) -> Floats | None:
+        """Return one weight per sample, of the sample times of its class; None if all are alike."""
+        if given is None and self.class_weight is None:
+            return None
+        weights: Floats = _check_sample_weight(
+            given, samples, dtype=np.float64, copy=True, ensure_non_negative=True
+        )
+        weights *= compute_sample_weight(self.class_weight, labels)
+        return weights
 
     def _loss(self) -> CLL:
         """Return the loss with ε in the user's units."""
@@ -186,8 +232,9 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _tell(self, X: ArrayLike, y: ArrayLike) -> None:
         clean, certified = self.score(X, y), self.certified_score(X, y)
-        accuracy = f"training accuracy {clean:.3f}, certified at {self.eps:g}: {certified:.3f}"
-        print(f"CertifiedClassifier: {accuracy}, K_f {self.certifier_.k_f:.3g}", file=sys.stderr)
+        accuracy = f"training accuracy {percent(clean)}, certified at {self.eps:g}: {percent(certified)}"
+        k_f = UPPER_BOUND.text(self.certifier_.k_f)
+        print(f"CertifiedClassifier: {accuracy}, K_f ≤ {k_f}", file=sys.stderr)
 
 
 def _refuse_overflow(z: Floats, finite: Any) -> None:

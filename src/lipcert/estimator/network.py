@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
-from torch import nn
+from torch import Tensor, nn
 
 from lipcert.data import Dataset
 from lipcert.errors import InputError, InterruptedRunError
@@ -55,7 +55,28 @@ class Settings:
         return max(_EPOCHS, math.ceil(_STEPS / steps)) if self.epochs is None else self.epochs
 
 
-def train_network(data: Dataset, loss: Loss, settings: Settings, bar: bool) -> nn.Module:
+@dataclass(frozen=True)
+class WeightedPlan(Plan):
+    """A plan whose epochs hold samples as often as their weights say, in a random order."""
+
+    weights: Tensor | None = None  # (B,), not negative
+
+    def batches(self, epoch: int) -> tuple[Tensor, ...]:
+        """Return the samples of each step; with equal weights every sample occurs once per epoch."""
+        if self.weights is None:
+            return super().batches(epoch)
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
+        count, edges = len(self.train), self.weights.double().cumsum(0)
+        # Evenly spaced points with one random start: a sample occurs ⌊nw⌋ or ⌈nw⌉ times.
+        start = torch.rand((), generator=generator, dtype=torch.float64)
+        points = (torch.arange(count, dtype=torch.float64) + start) * (edges[-1] / count)
+        chosen = torch.searchsorted(edges, points, right=True).clamp_max(count - 1)
+        return torch.split(chosen[torch.randperm(count, generator=generator)], self.batch_size)
+
+
+def train_network(
+    data: Dataset, loss: Loss, settings: Settings, bar: bool, weights: Tensor | None = None
+) -> nn.Module:
     """Train a network; the result depends on the arguments alone, and torch's generator is left unchanged."""
     epochs = settings.epochs_for(len(data))
     with torch.random.fork_rng(devices=[]):
@@ -63,7 +84,7 @@ def train_network(data: Dataset, loss: Loss, settings: Settings, bar: bool) -> n
         model = create(
             "mlp", num_classes=len(data.classes), input_shape=data.input_shape, widths=settings.widths
         )
-        plan = Plan(
+        plan = WeightedPlan(
             model=model,
             loss=loss,
             optimizer=partial(adam, lr=settings.learning_rate),
@@ -74,6 +95,7 @@ def train_network(data: Dataset, loss: Loss, settings: Settings, bar: bool) -> n
             seed=settings.seed,
             checkpoint_every=epochs,
             balanced=settings.balanced,
+            weights=weights,
         )
         _train(plan, bar)
     return model.eval()

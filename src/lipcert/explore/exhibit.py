@@ -10,14 +10,17 @@ import torch
 from lipcert.certificates.certifier import certifier
 from lipcert.certificates.loading import load
 from lipcert.certificates.predictions import image_form, sharpness
-from lipcert.certificates.progress import proving
+from lipcert.certificates.statement import Statement, find_certificate
 from lipcert.data import Dataset
-from lipcert.data.image_cache import Form
+from lipcert.data.base import shown_split
+from lipcert.data.image_files import Form
 from lipcert.errors import InputError, LipcertError
 from lipcert.explore.image_view import Judge
 from lipcert.models import ModelCard
 from lipcert.models.model_files import model_file, read_card
 from lipcert.models.trained import model_place
+from lipcert.progress import proving
+from lipcert.recipes import read_run_recipe
 from lipcert.report.report_inputs import Finished
 from lipcert.runs import Run
 
@@ -43,34 +46,37 @@ class Exhibit:
         """Load and prove a model; raise `InputError` if there is no such model."""
         card = read_card(model_file(source))
         run = _run_of(model_place(source))
+        statement = find_certificate(model_place(source)) if run is None else run.found_certificate
         try:
-            form = image_form(source, card)
+            form = image_form(source, card, statement)
         except InputError as error:
             return cls(source, None, None, f"{error}.", run)
         examples, remark = _examples(run, card)
-        return cls(source, _judge(source, card, form), examples, remark, run)
+        return cls(source, _judge(source, card, form, statement), examples, remark, run)
 
 
-def _judge(source: str, card: ModelCard, form: Form) -> Judge:
-    model = load(source)
+def _judge(source: str, card: ModelCard, form: Form, statement: Statement | None) -> Judge:
+    model = load(source, statement)
     with proving():
         prover = certifier(model, card.input_shape)
     names = card.classes or tuple(str(i) for i in range(prover.proved.classes))
-    return Judge(model, prover, form, names, sharpness(source))
+    return Judge(model, prover, form, names, sharpness(statement))
 
 
 def _run_of(place: Path) -> Finished | None:
     """Return the run of a directory with a recipe (a run or a pretrained model), else None."""
     run = Run(place)
-    return Finished(run, place.resolve().name) if run.recipe.is_file() else None
+    if not run.recipe.is_file():
+        return None
+    return Finished(place, read_run_recipe(run), place.resolve().name)
 
 
 def _examples(run: Finished | None, card: ModelCard) -> tuple[Dataset | None, str]:
-    """Return images of the last certified split, if they are on this machine; else the reason why not."""
+    """Return images of the split that is shown, if they are on this machine; else the reason why not."""
     if run is None:
         return None, "A model file names no data to pick images from; upload some."
     try:
-        data = run.recipe.make_data(run.recipe.certify.splits[-1])
+        data = run.recipe.make_data(shown_split(run.recipe.certify.splits))
     except LipcertError as error:
         return None, f"No images to pick from ({error}); upload some."
     if data.input_shape != card.input_shape or data.x.dtype != torch.uint8:

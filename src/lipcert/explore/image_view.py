@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from lipcert.attack.margin import towards_rival
 from lipcert.attack.target import Target
 from lipcert.certificates.certifier import Certifier
-from lipcert.data.image_cache import Form, read_image
+from lipcert.data.image_files import Form, read_image
 from lipcert.errors import InputError
 from lipcert.explore import markup
-from lipcert.tables.kinds import percent, proved_radius
+from lipcert.tables.kinds import DISTANCE, SETTING, percent, proved_radius
 
 # An upload of a few bytes may decompress to gigabytes; no photograph has so many pixels.
 MAX_PIXELS = 50_000_000
@@ -137,10 +137,14 @@ def _repeated(target: Target, rivals: Tensor) -> Target:
     )
 
 
-def verdict_html(verdict: Verdict, eps: float) -> str:
-    """Show class, probability, radius, and one bar per rival; rivals that ε reaches are marked."""
+def verdict_html(verdict: Verdict, eps: float, truth: str | None = None) -> str:
+    """Show class, probability, radius, and one bar per rival; rivals that ε reaches are marked.
+
+    `truth` is the true label, where it is known.
+    """
     shown = {
         "class": (verdict.label, f"not {verdict.rivals[0][0]}, which is nearest"),
+        **_truth(verdict, truth),
         "probability": (percent(verdict.probability), "as the loss scales the logits"),
         "radius": (proved_radius(verdict.radius), "L2, pixels from 0 to 1, proved"),
     }
@@ -156,15 +160,26 @@ def verdict_html(verdict: Verdict, eps: float) -> str:
     return markup.numbers(shown) + f'<div class="scroll"><table class="rivals">{head}{rows}</table></div>'
 
 
-def attempt_html(image: np.ndarray, verdict: Verdict, attempt: Attempt, eps: float) -> str:
-    """Show the image, the attacked image and their amplified difference."""
+def _truth(verdict: Verdict, truth: str | None) -> dict[str, tuple[str, str]]:
+    """Return the true label and whether the prediction agrees; nothing where it is unknown."""
+    if truth is None:
+        return {}
+    return {"true label": (truth, "as predicted" if truth == verdict.label else "the prediction is wrong")}
+
+
+def attempt_html(
+    image: np.ndarray, verdict: Verdict, attempt: Attempt, eps: float, truth: str | None = None
+) -> str:
+    """Show the image with its true label, the attacked image and their amplified difference."""
     peak = float(np.abs(attempt.change).max())
     factor = 0.5 / peak if peak > 0 else 1.0
     difference = (255 * (0.5 + factor * attempt.change)).clip(0, 255).astype(np.uint8)
     shown = markup.beside(
-        markup.pixels(image, verdict.label, "original"),
-        markup.pixels(attempt.pixels, attempt.label, f"strongest attack, {attempt.distance:.4f} away"),
-        markup.pixels(difference, "difference", f"times {factor:.0f}; grey is none"),
+        markup.pixels(image, verdict.label, "original" if truth is None else f"original; true label {truth}"),
+        markup.pixels(
+            attempt.pixels, attempt.label, f"strongest attack, {DISTANCE.text(attempt.distance)} away"
+        ),
+        markup.pixels(difference, "difference", f"times {round(factor)}; grey is none"),
     )
     return markup.message(*_conclusion(attempt, eps)) + shown
 
@@ -172,9 +187,15 @@ def attempt_html(image: np.ndarray, verdict: Verdict, attempt: Attempt, eps: flo
 def _conclusion(attempt: Attempt, eps: float) -> tuple[str, markup.Mood]:
     """Say what is known at ε, and how to show it."""
     if attempt.broken:
-        return f"A change at {attempt.distance:.4f}, within the certified radius: please report it.", "error"
+        return (
+            f"A change at {DISTANCE.text(attempt.distance)}, within the certified radius: please report it.",
+            "error",
+        )
     if attempt.certified:
-        return f"Certified: no attack can succeed within ε = {eps:g}.", "good"
+        return f"Certified: no attack can succeed within ε = {SETTING.text(eps)}.", "good"
     if attempt.changed:
-        return f"Attacked: at a distance of {attempt.distance:.4f} the class is {attempt.label}.", "bad"
-    return f"Not certified at ε = {eps:g}, and no attack found: the answer is unknown.", "note"
+        return (
+            f"Attacked: at a distance of {DISTANCE.text(attempt.distance)} the class is {attempt.label}.",
+            "bad",
+        )
+    return f"Not certified at ε = {SETTING.text(eps)}, and no attack found: the answer is unknown.", "note"

@@ -11,15 +11,24 @@ import gradio as gr
 import numpy as np
 
 from lipcert.data import Dataset
-from lipcert.data.image_cache import SUFFIXES
-from lipcert.errors import LipcertError
+from lipcert.data.image_files import SUFFIXES
+from lipcert.errors import InputError, LipcertError
 from lipcert.explore import markup
 from lipcert.explore.computing import in_turn
 from lipcert.explore.exhibit import Exhibit
 from lipcert.explore.image_view import Judge, attempt_html, read_upload, verdict_html
 
-# The image, the attack and the certificate.
-Look = tuple[np.ndarray | None, str, str]
+
+@dataclass(frozen=True)
+class Chosen:
+    """The image to look at, and its true label where that is known: of the data, not of an upload."""
+
+    image: np.ndarray
+    label: str | None = None
+
+
+# What was chosen, the attack and the certificate.
+Look = tuple[Chosen | None, str, str]
 
 # The initial ε of the attack, and its maximum.
 _EPS, _FARTHEST = 0.5, 3.0
@@ -48,34 +57,43 @@ class Looking:
     judge: Judge
     examples: Dataset | None
 
-    def look(self, visit: Visit, image: np.ndarray | None, eps: float) -> Iterator[Look]:
+    def look(self, visit: Visit, chosen: Chosen | None, eps: float) -> Iterator[Look]:
         """Yield the certificate and then, seconds later, the strongest attack found."""
-        if image is not None:
-            yield from visit.while_latest(in_turn(self._look(image, eps)))
+        if chosen is not None:
+            yield from visit.while_latest(in_turn(self._look(chosen, eps)))
 
-    def _look(self, image: np.ndarray, eps: float) -> Iterator[Look]:
+    def _look(self, chosen: Chosen, eps: float) -> Iterator[Look]:
+        image, label = chosen.image, chosen.label
         try:
             verdict = self.judge(image)
-            shown = verdict_html(verdict, eps)
-            yield image, markup.message("Attacking …"), shown
-            yield image, attempt_html(image, verdict, self.judge.attack(image, eps), eps), shown
+            shown = verdict_html(verdict, eps, label)
+            yield chosen, markup.message("Attacking …"), shown
+            attempt = self.judge.attack(image, eps)
+            yield chosen, attempt_html(image, verdict, attempt, eps, label), shown
         except LipcertError as error:
             yield None, markup.message(str(error), "error"), ""
 
     def pick(self, visit: Visit, eps: float, event: gr.SelectData) -> Iterator[Look]:
         """Look at one of the examples."""
         if self.examples is not None:
-            yield from self.look(visit, self.examples.x[int(event.index)].numpy(), eps)
+            yield from self.look(visit, example(self.examples, int(event.index)), eps)
 
-    def receive(self, visit: Visit, path: str, eps: float) -> Iterator[Look]:
+    def receive(self, visit: Visit, path: str | None, eps: float) -> Iterator[Look]:
         """Look at an upload, which may be any file."""
         try:
-            image = read_upload(Path(path), self.judge.form)
+            if path is None:
+                raise InputError("upload: expected an image, got nothing; choose a file")
+            chosen = Chosen(read_upload(Path(path), self.judge.form))
         except LipcertError as error:
             complaint: Look = (None, markup.message(str(error), "error"), "")
             yield from visit.while_latest(iter([complaint]))
             return
-        yield from self.look(visit, image, eps)
+        yield from self.look(visit, chosen, eps)
+
+
+def example(examples: Dataset, index: int) -> Chosen:
+    """Return one of the examples, with its label."""
+    return Chosen(examples.x[index].numpy(), examples.classes[int(examples.y[index])])
 
 
 def images_tab(page: gr.Blocks, exhibit: Exhibit) -> None:
@@ -85,7 +103,7 @@ def images_tab(page: gr.Blocks, exhibit: Exhibit) -> None:
         return
     looking, examples = Looking(exhibit.judge, exhibit.examples), exhibit.examples
     visit = gr.State(Visit())
-    chosen = gr.State(None if examples is None else examples.x[0].numpy())
+    chosen = gr.State(None if examples is None else example(examples, 0))
     with gr.Row():
         with gr.Column(scale=1, min_width=300):
             gallery = None if examples is None else _gallery(examples)

@@ -21,14 +21,17 @@ from lipcert.recipes import Recipe, read_recipe
 from lipcert.recipes.execution import build
 from lipcert.recipes.splits import Splits
 from lipcert.report.moons_figure import Picture, PictureNumbers, draw_outputs, draw_panel
+from lipcert.report.palette import loss_title
 from lipcert.runs import Run
-from lipcert.tables.kinds import CONSTANT, percent
+from lipcert.tables.kinds import SETTING, UPPER_BOUND, duration, percent
 from lipcert.train import Hardware
 from lipcert.train.loop import steps_of
 from lipcert.train.state import Training
 
+CLL, GLORO, CROSS_ENTROPY = map(loss_title, ("cll", "gloro", "cross-entropy"))
+
 # The losses offered, and the recipes whose training is shortened.
-LOSSES = {"CLL": "moons-cll", "GloRo": "moons-gloro", "Cross-entropy": "moons-ce"}
+LOSSES = {CLL: "moons-cll", GLORO: "moons-gloro", CROSS_ENTROPY: "moons-ce"}
 EPS, SLACK, DEPTH = (0.02, 0.3), (0.001, 0.45), (1, 6)
 
 # Seconds of training between two frames.
@@ -53,7 +56,7 @@ _SPLITS = Splits()
 class Wish:
     """The settings that a visitor chooses; checked, because anyone can send anything."""
 
-    loss: str = "CLL"
+    loss: str = CLL
     eps: float = 0.15
     slack: float = 0.05
     depth: int = 3
@@ -69,9 +72,9 @@ class Wish:
     def recipe(self) -> Recipe:
         """Return the recipe of the loss, shortened."""
         settings = [*_QUICK, f"model.widths={[_WIDTH] * int(self.depth)}", f"certify.radii=[{self.eps}]"]
-        if self.loss != "Cross-entropy":
+        if self.loss != CROSS_ENTROPY:
             settings.append(f"loss.eps={self.eps}")
-        if self.loss == "CLL":
+        if self.loss == CLL:
             settings.append(f"loss.slack={self.slack}")
         return read_recipe(LOSSES[self.loss], None, settings)
 
@@ -88,7 +91,7 @@ class Frame:
 
 
 def train(wish: Wish, wanted: Callable[[], bool] = lambda: True) -> Iterator[Frame]:
-    """Frames from the first weights to the last; no more of them once it is not `wanted`."""
+    """Yield frames from the first weights to the last, until they are no longer `wanted`."""
     plan, _ = build(wish.recipe(), _SPLITS)
     # A run directory that is nowhere: nothing is kept.
     training = Training(plan, Run(os.devnull), _fabric())
@@ -123,13 +126,13 @@ def _frame(wish: Wish, training: Training, seconds: float) -> Frame:
     data = plan.train
     prover = certifier(copy.deepcopy(plan.model).eval(), data.input_shape)
     certificate = prover(data.x)
-    right = certificate.prediction == data.y
-    cra = float((right & certificate.at(wish.eps)).double().mean())
+    correct = certificate.prediction == data.y
+    cra = float((correct & certificate.at(wish.eps)).double().mean())
     k_hf = plan.loss.whole_lipschitz(prover.k_f)
-    slack = wish.slack if wish.loss == "CLL" else None
+    slack = wish.slack if wish.loss == CLL else None
     numbers = PictureNumbers(wish.loss, wish.eps, slack, prover.k_f, k_hf, cra)
     picture = Picture(numbers, prover, data, certificate)
-    return Frame(picture, float(right.double().mean()), training.step, plan.total_steps, seconds)
+    return Frame(picture, float(correct.double().mean()), training.step, plan.total_steps, seconds)
 
 
 def numbers_of(frame: Frame) -> str:
@@ -137,11 +140,11 @@ def numbers_of(frame: Frame) -> str:
     shown, count = frame.picture.numbers, f"{len(frame.picture.data):,}"
     return markup.numbers(
         {
-            "CRA": (percent(shown.cra), f"certified at ε = {shown.eps:g}"),
-            "clean": (percent(frame.clean), f"right, of {count} points"),
-            "K_f": (CONSTANT.text(shown.k_f), "of the logits, proved"),
-            "K_hf": (CONSTANT.text(shown.k_hf), "with the loss's scaling"),
-            "step": (f"{frame.step} / {frame.steps}", f"of the training, {frame.seconds:.1f} s"),
+            "CRA": (percent(shown.cra), f"certified at ε = {SETTING.text(shown.eps)}"),
+            "clean": (percent(frame.clean), f"correct, of {count} points"),
+            "K_f": (UPPER_BOUND.text(shown.k_f), "of the logits, proved"),
+            "K_hf": (UPPER_BOUND.text(shown.k_hf), "with the loss's scaling"),
+            "step": (f"{frame.step} / {frame.steps}", f"of the training, {duration(frame.seconds)}"),
         }
     )
 

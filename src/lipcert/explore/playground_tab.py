@@ -11,7 +11,7 @@ from gradio.components import Component
 from lipcert.errors import LipcertError
 from lipcert.explore import markup
 from lipcert.explore.computing import in_turn
-from lipcert.explore.playground import DEPTH, EPS, LOSSES, SLACK, Wish, numbers_of, pictures_of, train
+from lipcert.explore.playground import CLL, DEPTH, EPS, LOSSES, SLACK, Wish, numbers_of, pictures_of, train
 from lipcert.explore.turns import Turns
 
 
@@ -86,7 +86,7 @@ def _wishes(wish: Wish) -> list[Component]:
     slack = gr.Slider(*SLACK, wish.slack, step=0.001, label="Slack (CLL)", elem_id="slack")
     depth = gr.Slider(*DEPTH, wish.depth, step=1, label="Hidden layers", elem_id="depth")
     loss.change(
-        lambda chosen: gr.update(interactive=chosen == "CLL"),
+        lambda chosen: gr.update(interactive=chosen == CLL),
         loss,
         slack,
         queue=False,

@@ -15,7 +15,7 @@ import gradio as gr
 from lipcert.errors import InputError
 from lipcert.explore.exhibit import Exhibit
 from lipcert.explore.explore_page import build_page
-from lipcert.report.palette import ATTACKED, GREEN, ORANGE, PROVED, RED, css_variables
+from lipcert.report.palette import ATTACKED, GREEN, GREY, ORANGE, PROVED, RED, WHITE, css_variables
 
 MAX_UPLOAD = 5 << 20  # bytes
 HOST = "127.0.0.1"
@@ -63,8 +63,17 @@ def serve(exhibit: Exhibit, port: int | None, browser: bool) -> None:
 
 def _style() -> str:
     """Return the style sheet, its colours taken from the palette of the figures."""
-    colours = {"good": GREEN, "bad": ORANGE, "error": RED, "proved": PROVED, "attacked": ATTACKED}
-    return f"{css_variables(colours)}\n{(files('lipcert.explore') / 'style.css').read_text()}"
+    colours = {
+        "good": GREEN,
+        "bad": ORANGE,
+        "error": RED,
+        "note": GREY,
+        "proved": PROVED,
+        "attacked": ATTACKED,
+        "sheet": WHITE,
+    }
+    sheet = files("lipcert.explore") / "style.css"
+    return f"{css_variables(colours)}\n{sheet.read_text(encoding='utf-8')}"
 
 
 def _theme() -> gr.themes.Base:

@@ -27,7 +27,7 @@ from lipcert.certificates.certifier import Certifier
 from lipcert.certificates.head import Head
 from lipcert.certificates.radius import rival_radii
 from lipcert.nn.bases.derived import Derived
-from lipcert.types import Shape
+from lipcert.types import Effort, Shape
 
 
 class _Settled(Rule[Any]):
@@ -37,8 +37,9 @@ class _Settled(Rule[Any]):
         self._rule = rule
         self._gain = rule.roundoff_gain(module)
         self._underflow = rule.float32_underflow(module)
+        self._jump = rule.jump(module)
 
-    def upper(self, module: nn.Module, shape: Shape, effort: str) -> Proof:
+    def upper(self, module: nn.Module, shape: Shape, effort: Effort) -> Proof:
         return self._rule.upper(module, shape, effort)
 
     def estimate(self, module: nn.Module, vector: Tensor | None) -> Tensor | float:
@@ -55,6 +56,9 @@ class _Settled(Rule[Any]):
 
     def float32_underflow(self, module: nn.Module) -> float:
         return self._underflow
+
+    def jump(self, module: nn.Module) -> float:
+        return self._jump
 
     def join_upper(self, constants: Sequence[float]) -> float:
         return self._rule.join_upper(constants)

@@ -25,7 +25,7 @@ class Convolution:
     `table` keeps a list of places as a tensor; when traced, it is part of the program.
     """
 
-    shape: Shape  # of one input
+    shape: Shape  # one input's
     kernels: Shape
     stride: Sequence[int]
     padding: Sequence[int]
@@ -177,5 +177,17 @@ def _windows(length: int, kernel: int, stride: int, padding: int, ceil_mode: boo
     return count - 1 if ceil_mode and (count - 1) * stride >= length + padding else count
 
 
+def adaptive_average_pool(x: Tensor, output: Sequence[int]) -> Tensor:
+    """Pool like aten._adaptive_avg_pool2d: equal windows as above, uneven ones as torch decomposes them."""
+    sides = [int(n) for n in x.shape[-2:]]
+    if all(n % o == 0 for n, o in zip(sides, output, strict=True)):
+        return average_pool(x, [n // o for n, o in zip(sides, output, strict=True)])
+    uneven: Tensor = torch._decomp.decompositions.adaptive_avg_pool2d(x, tuple(output))
+    return uneven
+
+
 # Used by torch.export.
-DECOMPOSITIONS = {torch.ops.aten.avg_pool2d.default: average_pool}
+DECOMPOSITIONS = {
+    torch.ops.aten.avg_pool2d.default: average_pool,
+    torch.ops.aten._adaptive_avg_pool2d.default: adaptive_average_pool,
+}

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lipcert.atomic import write_json
+from lipcert.atomic import write_json, writing
 from lipcert.errors import InputError
 from lipcert.recipes import Recipe, read_recipe
 from lipcert.recipes.axes import combinations, settings_of
+from lipcert.recipes.reading import recipe_name
+from lipcert.runs import Run
 from lipcert.sweeps.trial import Trial
 
 # The file that marks a directory as a sweep.
@@ -28,14 +30,13 @@ class Sweep:
     keys: tuple[str, ...]
     trials: tuple[tuple[Trial, tuple[str, ...]], ...]  # with the values of the keys
     unbegun: tuple[tuple[Path, tuple[str, ...]], ...] = ()  # trials on disk without a recipe
+    command: str = ""  # that wrote it; empty before it is written
 
     def write(self, command: str) -> None:
         """Write the file by which a report finds the runs."""
-        try:
+        with writing(self.output):
             self.output.mkdir(parents=True, exist_ok=True)
             write_json(self.output / FILE, self._tree(command))
-        except OSError as error:
-            raise InputError(f"{self.output}: cannot be written ({error.strerror})") from None
 
     def _tree(self, command: str) -> dict[str, Any]:
         trials = [{"run": trial.path.name, "values": list(values)} for trial, values in self.trials]
@@ -55,8 +56,8 @@ def lay_out(
     if not axes:
         raise InputError("--over: expected at least one KEY=VALUES, such as seed=1..9")
     grid = combinations(axes, "--over")
-    base = read_recipe(source, budget, overrides)
-    place = output or Path("runs") / f"{base.name}-sweep"
+    base = recipe_name(source, budget, overrides)
+    place = output or Path("runs") / f"{base}-sweep"
     trials: dict[str, tuple[Trial, tuple[str, ...]]] = {}
     for chosen in grid:
         name = _file_name(",".join(settings_of(chosen)))
@@ -65,41 +66,55 @@ def lay_out(
         recipe = read_recipe(source, budget, [*overrides, *settings_of(chosen)])
         trials[name] = Trial(place / name, recipe), tuple(chosen.values())
     _check_different([trial.recipe for trial, _ in trials.values()], grid)
-    return Sweep(place, base.name, tuple(grid[0]), tuple(trials.values()))
+    return Sweep(place, base, tuple(grid[0]), tuple(trials.values()))
 
 
 def read_sweep(folder: Path) -> Sweep:
     """Read the sweep of a directory; trials that have not begun are kept apart."""
-    name, keys, runs = _content(folder)
+    content = _content(folder)
     trials, unbegun = [], []
-    for run, values in runs.items():
-        recipe = folder / run / "recipe.yaml"
-        if recipe.is_file():
-            trials.append((Trial(folder / run, read_recipe(str(recipe))), values))
+    for run, values in content.runs.items():
+        found = Run(folder / run)
+        if found.recipe.is_file():
+            trials.append((Trial.of(found), values))
         else:
-            unbegun.append((folder / run, values))
-    return Sweep(folder, name, keys, tuple(trials), tuple(unbegun))
+            unbegun.append((found.path, values))
+    return Sweep(folder, content.recipe, content.keys, tuple(trials), tuple(unbegun), content.command)
 
 
-def _content(folder: Path) -> tuple[str, tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """Return the recipe's name, the keys, and their values by run."""
+@dataclass(frozen=True)
+class _Content:
+    """The content of a sweep.json."""
+
+    command: str
+    recipe: str  # its name
+    keys: tuple[str, ...]
+    runs: dict[str, tuple[str, ...]]  # the values of the keys by run
+
+
+def _content(folder: Path) -> _Content:
     try:
-        found = json.loads((folder / FILE).read_text())
+        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
         runs = {str(trial["run"]): tuple(trial["values"]) for trial in found["trials"]}
-        return str(found["recipe"]), tuple(found["keys"]), runs
+        if any(len(values) != len(found["keys"]) for values in runs.values()):
+            raise ValueError("a value per key")
+        return _Content(str(found["command"]), str(found["recipe"]), tuple(found["keys"]), runs)
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{folder / FILE}: cannot be read as a sweep") from None
+        raise InputError(
+            f"{folder / FILE}: cannot be read as a sweep; `lipcert sweep` with --overwrite begins anew"
+        ) from None
 
 
 def check_place(sweep: Sweep) -> None:
     """Raise if the directory holds a sweep that this one does not extend: its table would be lost."""
     if not (sweep.output / FILE).is_file():
         return
-    name, keys, runs = _content(sweep.output)
+    there = _content(sweep.output)
     mine = {trial.path.name: values for trial, values in sweep.trials}
-    if (name, keys) == (sweep.recipe, sweep.keys) and runs.items() <= mine.items():
+    same = (there.recipe, there.keys) == (sweep.recipe, sweep.keys)
+    if same and there.runs.items() <= mine.items():
         return
-    other = f"{len(runs)} trainings of {name} over {', '.join(keys)}"
+    other = f"{len(there.runs)} trainings of {there.recipe} over {', '.join(there.keys)}"
     raise InputError(
         f"{sweep.output}: holds another sweep, {other}; --output chooses another place, "
         "--overwrite replaces it, and one with all its values extends it"

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
+from lipcert.cores import available_cores
 from lipcert.errors import InputError
 from lipcert.sweeps.trial import Job
 
@@ -56,7 +57,7 @@ class LocalCrew:
 
     def __init__(self, size: int | None = None) -> None:
         check_size(size)
-        self.size = size or os.cpu_count() or 1
+        self.size = size or available_cores()
         self._waiting: deque[Job] = deque()
         self._working: list[_Worker] = []
 
@@ -90,7 +91,7 @@ class LocalCrew:
             raise
 
     def _fill(self) -> None:
-        threads = max((os.cpu_count() or 1) // self.size, 1)
+        threads = max(available_cores() // self.size, 1)
         while self._waiting and len(self._working) < self.size:
             self._working.append(_Worker(self._waiting.popleft(), threads))
 

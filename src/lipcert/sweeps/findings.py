@@ -73,7 +73,7 @@ def noted_failures(sweep: Sweep) -> dict[Path, str]:
     if not path.is_file():
         return {}
     try:
-        with path.open(newline="") as file:
+        with path.open(newline="", encoding="utf-8") as file:
             said = {Path(row["run"]).name: row["status"] for row in csv.DictReader(file)}
     except (KeyError, TypeError, UnicodeDecodeError, csv.Error):
         raise InputError(f"{path}: cannot be read as the table of a sweep") from None

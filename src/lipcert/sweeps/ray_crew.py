@@ -105,6 +105,7 @@ def _check_answers(address: str | None) -> None:
 
 def _carry_out(work: dict[str, dict[str, Any]], folder: str) -> str | None:
     """Run a job as a task; return the complaint if it failed."""
+    from lipcert.atomic import disk_error
     from lipcert.errors import LipcertError
 
     if Path(folder).is_dir():
@@ -113,4 +114,6 @@ def _carry_out(work: dict[str, dict[str, Any]], folder: str) -> str | None:
         importlib.import_module(WORKER).carry_out(work)
     except LipcertError as error:
         return str(error)
+    except OSError as error:
+        return str(disk_error(error))
     return None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lipcert.errors import InputError
-from lipcert.recipes import Recipe
+from lipcert.recipes import Recipe, read_run_recipe
 from lipcert.recipes.stacking import gains_from_stacking, shared_part
 from lipcert.runs import Run
 
@@ -21,6 +21,11 @@ class Trial:
 
     path: Path
     recipe: Recipe
+
+    @classmethod
+    def of(cls, run: Run) -> Trial:
+        """Take the recipe from the run directory."""
+        return cls(run.path, read_run_recipe(run))
 
     @cached_property
     def run(self) -> Run:

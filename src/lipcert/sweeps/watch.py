@@ -5,19 +5,21 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from types import TracebackType
 
 from rich.console import Console
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 
 from lipcert.sweeps.trial import Job, Trial
-from lipcert.tables.kinds import percent
+from lipcert.tables import Column, Table
+from lipcert.tables.kinds import LOSS, PERCENT, SETTING, TEXT
+from lipcert.tables.terminal import fitting
 
 # The lines of the live table: running trainings.
 _SHOWN = 12
+_BAR = 24  # characters
 
 
 class Watch:
@@ -30,12 +32,12 @@ class Watch:
         self._open = list(missing)
         self._failed = 0
         self._began = time.monotonic()
-        console = Console(stderr=True)
+        self._console = console = Console(stderr=True)
         self._live = Live(console=console, refresh_per_second=4) if console.is_terminal and missing else None
 
     def __enter__(self) -> Watch:
         for trial in self._open:
-            self._before[trial] = self._epochs[trial] = _epoch_of(trial)
+            self._before[trial] = self._epochs[trial] = _progress(trial).epoch
         if self._live is not None:
             self._live.start()
         return self
@@ -44,7 +46,7 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live is not None:
-            self._live.update(self._table())
+            self._live.update(fitting(self.table(), self._console.width))
             self._live.stop()
 
     def ended(self, job: Job, failures: Mapping[Trial, str]) -> None:
@@ -60,9 +62,9 @@ class Watch:
     def look(self) -> None:
         """Update the table."""
         for trial in self._open:
-            self._epochs[trial] = _epoch_of(trial)
+            self._epochs[trial] = _progress(trial).epoch
         if self._live is not None:
-            self._live.update(self._table())
+            self._live.update(fitting(self.table(), self._console.width))
 
     def _heading(self) -> str:
         done = self._total - len(self._open) - self._failed
@@ -79,25 +81,42 @@ class Watch:
         ahead = whole - sum(self._epochs.values())
         return (time.monotonic() - self._began) * ahead / done if done else 0.0
 
-    def _table(self) -> Table:
-        table = Table(title=self._heading(), title_justify="left", box=None, padding=(0, 2, 0, 0))
-        for title in ("training", "", "epochs", "loss", "CRA (val)"):
-            table.add_column(title, justify="left" if title in ("training", "") else "right", no_wrap=True)
+    def table(self) -> Table[Progress]:
+        """Lay out the trainings under way, the first of them if there are many."""
         under_way = [trial for trial in self._open if self._epochs[trial] or trial.run.recipe.is_file()]
-        for trial in under_way[:_SHOWN]:
-            last = trial.run.last_metrics()
-            epochs = trial.recipe.train.epochs
-            validation = None if last is None else last.validation
-            table.add_row(
-                trial.path.name,
-                ProgressBar(total=epochs, completed=self._epochs[trial], width=24),
-                f"{self._epochs[trial]:.0f}/{epochs}",
-                "" if last is None else f"{last.loss:.3f}",
-                "" if validation is None else percent(validation.val_cra_estimate),
-            )
-        return table
+        return Table(_COLUMNS, list(map(_progress, under_way[:_SHOWN])), title=self._heading())
 
 
-def _epoch_of(trial: Trial) -> float:
+@dataclass(frozen=True)
+class Progress:
+    """The progress of one training; None before its first epoch and, for the CRA, its first validation."""
+
+    name: str
+    epoch: int
+    epochs: int
+    loss: float | None
+    cra: float | None  # estimated, on the validation split
+
+    @property
+    def bar(self) -> str:
+        """Draw the share of epochs that are done."""
+        done = round(_BAR * self.epoch / self.epochs)
+        return "━" * done + "─" * (_BAR - done)
+
+
+def _progress(trial: Trial) -> Progress:
     last = trial.run.last_metrics()
-    return 0.0 if last is None else float(last.epoch)
+    epochs = trial.recipe.train.epochs
+    if last is None:
+        return Progress(trial.path.name, 0, epochs, None, None)
+    cra = last.validation.val_cra_estimate if last.validation else None
+    return Progress(trial.path.name, last.epoch, epochs, last.loss, cra)
+
+
+_COLUMNS: tuple[Column[Progress], ...] = (
+    Column("training", TEXT, lambda row: row.name),
+    Column("progress", TEXT, lambda row: row.bar),
+    Column("epochs", SETTING, lambda row: f"{row.epoch}/{row.epochs}"),
+    Column("loss", LOSS, lambda row: row.loss),
+    Column("CRA val [%]", PERCENT, lambda row: row.cra),
+)

@@ -4,45 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib.resources import files
+from pathlib import Path
 
 import typer
 
 from lipcert.commands.support.registries import KINDS
-from lipcert.registry import names_in
-
-# Those with an official address; a test compares.
-DATA_SETS = ("cifar10", "cifar100", "tiny-imagenet")
-
-
-def recipes(incomplete: str) -> list[str]:
-    """Complete the packaged recipes."""
-    return _beginning(incomplete, _recipes())
-
-
-def models(incomplete: str) -> list[str]:
-    """Complete the bundled models; run directories the shell finds itself."""
-    return _beginning(incomplete, _trained())
-
-
-def reproductions(incomplete: str) -> list[str]:
-    """Complete the tables and figures."""
-    return _beginning(incomplete, KINDS["reproductions"].names())
-
-
-def kinds(incomplete: str) -> list[str]:
-    """Complete the kinds of things to list."""
-    return _beginning(incomplete, NAMES)
-
-
-def names(context: typer.Context, incomplete: str) -> list[str]:
-    """Complete what there is of the kind before it."""
-    read = NAMES.get(context.params.get("kind") or "")
-    return _beginning(incomplete, read() if read else ())
-
-
-def data_sets(incomplete: str) -> list[str]:
-    """Complete the data sets that can be fetched."""
-    return _beginning(incomplete, DATA_SETS)
+from lipcert.registry import names_in, names_of
 
 
 def _recipes() -> Iterable[str]:
@@ -55,6 +22,10 @@ def _trained() -> Iterable[str]:
 
 def _commands() -> Iterable[str]:
     return (name for name in _stems("commands", ".py") if not name.startswith("_"))
+
+
+def _downloadable() -> Iterable[str]:
+    return names_in("lipcert.data", "published")
 
 
 def _layers() -> Iterable[str]:
@@ -71,6 +42,13 @@ def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if name.startswith(incomplete))
 
 
+def _completer(read: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return _beginning(incomplete, read())
+
+    return complete
+
+
 # What `lipcert list` shows, and how the names of each kind are read.
 NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "recipes": _recipes,
@@ -79,3 +57,21 @@ NAMES: dict[str, Callable[[], Iterable[str]]] = {
     "commands": _commands,
     **{kind: where.names for kind, where in KINDS.items()},
 }
+
+recipes, models, kinds = _completer(_recipes), _completer(_trained), _completer(lambda: NAMES)
+reproductions, data_sets = _completer(NAMES["reproductions"]), _completer(_downloadable)
+
+
+def names(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete what there is of the kind before it, in lipcert and in files after `--import`."""
+    kind = context.params.get("kind") or ""
+    read = NAMES.get(kind)
+    own = _imported(kind, context.params.get("import_") or ())
+    return _beginning(incomplete, {*(read() if read else ()), *own})
+
+
+def _imported(kind: str, sources: Iterable[str]) -> Iterable[str]:
+    """Read the names of a kind from files of one's own, which are not executed."""
+    found = KINDS.get(kind)
+    own = [file for file in map(Path, sources) if file.suffix == ".py" and file.is_file()]
+    return {name for file in own for name in names_of(file, found.registry)} if found else ()

@@ -2,35 +2,69 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Annotated, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
 
 import typer
 
 from lipcert.commands.support import completion
 
+if TYPE_CHECKING:
+    import torch
+
+    from lipcert.tables import Table
+
+# No word of a table fits into less.
+_NARROWEST = 20
+
 Budget = Annotated[
-    str | None, typer.Option(help="A smaller budget of the recipe, such as smoke.", show_default="full")
+    str | None, typer.Option(help="Use a smaller budget of the recipe, such as smoke.", show_default="full")
 ]
 Data = Annotated[
-    str | None, typer.Option(help="A data set, for a model file without a run.", show_default="the run's")
+    str | None,
+    typer.Option(help="Load this data set; a model file without a run needs it.", show_default="the run's"),
 ]
-SplitName = Annotated[str, typer.Option(help="train, val or test.")]
-Radii = Annotated[str | None, typer.Option(help="Comma-separated.", show_default="the run's")]
-RoundingName = Annotated[str, typer.Option(help="float64, float32 (as deployed) or ignored.")]
+SplitName = Annotated[str, typer.Option(help="Split of the data: train, val or test.")]
+Radii = Annotated[
+    str | None,
+    typer.Option(help="Certify at these radii, such as 36/255,72/255 or 0.15.", show_default="the run's"),
+]
+RoundingName = Annotated[
+    str, typer.Option(help="Rounding error to include: float64, float32 (as deployed) or ignored.")
+]
 EffortName = Annotated[str, typer.Option(help="Proof effort: auto, exact or fast.")]
 Model = Annotated[
     str,
     typer.Argument(
-        help="A run directory, a .safetensors file or a name (`lipcert list trained`).",
+        help="Model: a run directory, a .safetensors file or a name (`lipcert list trained`).",
         autocompletion=completion.models,
+    ),
+]
+DeviceName = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        help="Compute on this device: cpu, cuda, cuda:1 or mps.",
+        show_default="a GPU if there is one",
     ),
 ]
 Local = Annotated[bool, typer.Option(help="Prove bounds on balls around every sample as well.")]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key; repeatable.")
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as train.epochs=3; repeatable."),
 ]
-Jobs = Annotated[int | None, typer.Option(help="Trainings at a time.", show_default="one per core")]
+Jobs = Annotated[
+    int | None, typer.Option(help="Run this many trainings at a time.", show_default="one per core")
+]
+Imports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="FILE",
+        help="Load code of your own first, a Python file or an installed module; repeatable.",
+    ),
+]
 Overwrite = Annotated[bool, typer.Option(help="Replace what the output directory holds.")]
 
 
@@ -42,23 +76,34 @@ def command() -> typer.Typer:
 def choice(option: str, text: str, kind: Any) -> Any:
     """Return the text as one of the values of a `Literal`; raises `InputError` naming the option."""
     from lipcert.errors import InputError
+    from lipcert.suggestions import expected_one_of
 
     if text not in get_args(kind):
-        raise InputError(f"{option}: expected one of {', '.join(get_args(kind))}, got {text!r}")
+        raise InputError(f"{option}: {expected_one_of(get_args(kind), text)}")
     return text
 
 
-def show(what: Any) -> None:
-    """Print a table; a pipe or a file, which has no width, gets 120 columns."""
+def chosen_device(text: str | None) -> torch.device:
+    """Return the named device, or the one on which a training would run by default."""
+    import torch
+
+    from lipcert.bounds.arguments import device_named
+
+    found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    return (found or torch.device("cpu")) if text is None else device_named(text, "--device")
+
+
+def show(table: Table[Any]) -> None:
+    """Print a table; a pipe or a file, which has no width, gets 120 columns, or $COLUMNS."""
     from rich.console import Console
 
-    from lipcert.tables import Table
-    from lipcert.tables.terminal import terminal
+    from lipcert.tables.terminal import fitting
 
     console = Console()
-    if not console.is_terminal:
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console.width = 120
-    console.print(terminal(what) if isinstance(what, Table) else what)
+    console.width = max(console.width, _NARROWEST)
+    console.print(fitting(table, console.width))
 
 
 def fail(status: int, line: str) -> NoReturn:

@@ -31,6 +31,7 @@ KINDS = {
     "reproductions": Kind("lipcert.paper", "REPRODUCTIONS", "Reproduction"),
     "losses": Kind("lipcert.losses", "LOSSES"),
     "models": Kind("lipcert.models", "MODELS"),
+    "heads": Kind("lipcert.models.heads", "HEADS"),
     "data": Kind("lipcert.data", "DATASETS"),
     "augmentations": Kind("lipcert.data.augmentations", "AUGMENTATIONS"),
     "schedules": Kind("lipcert.train.schedules", "SCHEDULES"),

@@ -15,23 +15,27 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lipcert.atomic import disk_error
 from lipcert.commands.support.allocator import keep_freed_memory
 from lipcert.errors import LipcertError, exit_status
 from lipcert.recipes import Recipe, execute, execute_stack
+from lipcert.recipes.imports import load_kept
 from lipcert.recipes.splits import Splits
 from lipcert.report.run_figures import write_evaluation
 from lipcert.runs import Run
-from lipcert.train.hardware import Hardware
+from lipcert.train.hardware import Accelerator, Hardware
 
 # Resolved recipes by their run directories.
 Work = Mapping[str, dict[str, Any]]
 
 
-def carry_out(work: Work, accelerator: str = "auto") -> None:
+def carry_out(work: Work, accelerator: Accelerator = "auto") -> None:
     """Train, certify and draw; interrupted trainings continue."""
+    for tree in work.values():
+        load_kept(tree)
     keep_freed_memory()  # this process belongs to a worker, local or of Ray
     recipes = {Path(path): Recipe.model_validate(tree) for path, tree in work.items()}
-    hardware, splits = Hardware(accelerator), Splits()
+    hardware, splits = Hardware(accelerator=accelerator), Splits()
     try:
         if len(recipes) > 1:
             execute_stack(recipes, resume=True, hardware=hardware, splits=splits)
@@ -51,9 +55,10 @@ def main() -> None:
     threading.Thread(target=_end_with_sender, daemon=True).start()
     try:
         carry_out(work)
-    except LipcertError as error:
-        print(error, file=sys.stderr)
-        sys.exit(exit_status(error))
+    except (LipcertError, OSError) as error:
+        told = disk_error(error) if isinstance(error, OSError) else error
+        print(told, file=sys.stderr)
+        sys.exit(exit_status(told))
 
 
 def _end_with_sender() -> None:

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+import torch
 from torch import nn
 
-from lipcert.bounds.proof import Effort
 from lipcert.certificates.certificate import RADII, Rounding
 from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.local import balls_for
-from lipcert.certificates.progress import proving, waiting
-from lipcert.certificates.statement import CERTIFICATE, Statement, read_certificate
+from lipcert.certificates.statement import CERTIFICATE, DataSource, Statement, read_certificate
 from lipcert.certificates.strict_files import shown
 from lipcert.certificates.verification import Check, certify_data, describe, verify
+from lipcert.commands.work.certificate_place import check_certificate_place
 from lipcert.data import DATASETS, Dataset, load
 from lipcert.data.base import Split
+from lipcert.data.places import PATH_ARGUMENTS
 from lipcert.errors import InputError
+from lipcert.hashing import tensors_sha256
 from lipcert.models import ModelCard
 from lipcert.models.model_files import model_file, read_card, read_model
-from lipcert.models.trained import model_place
-from lipcert.recipes.reading import read_recipe
+from lipcert.models.trained import model_place, trained_models
+from lipcert.progress import proving, waiting
+from lipcert.recipes.reading import read_run_recipe
 from lipcert.recipes.schema import Component, Recipe
 from lipcert.runs import Run
+from lipcert.runs.run_paths import restored_data, stored_data
+from lipcert.suggestions import meant
+from lipcert.tables.kinds import parsed_radius
+from lipcert.types import Effort
+
+_CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ class Subject:
     card: ModelCard
     prover: Certifier
     data: Dataset
-    described: dict[str, Any]  # the data, for a certificate
+    described: DataSource  # the data, for a certificate
     radii: tuple[float, ...]
     recipe: Recipe | None
 
@@ -49,26 +58,47 @@ class Subject:
 
     @classmethod
     def open(
-        cls, source: str, data_name: str | None, split: Split, radii: str | None, effort: Effort = "auto"
+        cls,
+        source: str,
+        data_name: str | None,
+        split: Split,
+        radii: str | None,
+        effort: Effort = "auto",
+        check_place: Callable[[nn.Module], None] = lambda model: None,
+        device: torch.device = _CPU,
     ) -> Subject:
-        """Load, check and prove what the command line names."""
+        """Load, check and prove what the command line names; `check_place` may refuse before that."""
+        asked = None if radii is None else parsed_radii(radii)
+        model = load_model(source)
+        check_place(model)
         file = model_file(source)
         card, recipe = read_card(file), _recipe_beside(file)
         data, described, default_radii = _data(source, recipe, data_name, split)
-        if data.input_shape != card.input_shape or len(data.classes) != card.num_classes:
-            raise InputError(
-                f"{source}: made for inputs {card.input_shape} and {card.num_classes} classes, "
-                f"the data has {data.input_shape} and {len(data.classes)}"
-            )
+        _check_fit(source, card, data)
         if card.classes and data.classes != card.classes:
             raise InputError(
                 f"{source}: made for the classes {_names(card.classes)}, the data has {_names(data.classes)}"
             )
-        model = load_model(source)
+        model = model.to(device)
         with proving():
             prover = certifier(model, card.input_shape, effort)
-        chosen = _parse_radii(radii) if radii else default_radii
-        return cls(model, card, prover, data, described, chosen, recipe)
+        return cls(model, card, prover, data, described, asked or default_radii, recipe)
+
+
+def _check_fit(source: str, card: ModelCard, data: Dataset) -> None:
+    """Raise if a model takes other inputs than the data has, or tells other classes apart."""
+    if data.input_shape != card.input_shape or len(data.classes) != card.num_classes:
+        raise InputError(
+            f"{source}: made for inputs {card.input_shape} and {card.num_classes} classes, "
+            f"the data has {data.input_shape} and {len(data.classes)}"
+        )
+
+
+class Findings(NamedTuple):
+    """The content of a certificate, and the budget of the training that made the model, if it is known."""
+
+    statement: Statement
+    budget: str | None
 
 
 def certify_model(
@@ -79,20 +109,29 @@ def certify_model(
     rounding: Rounding,
     effort: Effort,
     local: bool,
-) -> Statement:
-    """Find out what `lipcert certify` says about a run directory or a model file."""
-    it = Subject.open(source, data_name, split, radii, effort)
+    place: Path | None = None,
+    device: torch.device = _CPU,
+) -> Findings:
+    """Find out what `lipcert certify` says about a run directory or a model file; `place` is for the file."""
+
+    def check_place(model: nn.Module) -> None:
+        if place is not None:
+            check_certificate_place(place, tensors_sha256(model.state_dict()))
+
+    it = Subject.open(source, data_name, split, radii, effort, check_place, device)
     balls = it.balls if local else ()
     certificate = certify_data(it.prover, it.data, rounding, local=balls)
     splits = {split: (it.data, certificate)}
     training = None if it.recipe is None else it.recipe.stated_training()
-    return describe(it.model, it.card, it.prover, it.described, splits, it.radii, training)
+    described = it.described if place is None else stored_data(it.described, place.parent)
+    statement = describe(it.model, it.card, it.prover, described, splits, it.radii, training)
+    return Findings(statement, None if it.recipe is None else it.recipe.budget)
 
 
 def _recipe_beside(file: Path) -> Recipe | None:
     """Return the recipe in a model's run directory, None for a model file alone."""
     run = Run(file.parent)
-    return read_recipe(str(run.recipe)) if file == run.model and run.recipe.is_file() else None
+    return read_run_recipe(run) if file == run.model and run.recipe.is_file() else None
 
 
 def verify_file(
@@ -106,25 +145,31 @@ def verify_file(
     if bounds_only and root is not None:
         raise InputError("--bounds-only: checks no data; leave out --data")
     place = model_place(certificate)
+    if not place.exists():
+        guess = meant(str(certificate), trained_models())
+        raise InputError(f"{certificate}: cannot be read (No such file or directory){guess}")
+    folder = place if place.is_dir() else place.parent
     claim = read_certificate(place / CERTIFICATE if place.is_dir() else place)
-    file = model_file(source or (place if place.is_dir() else place.parent))
+    file = model_file(source or folder)
     card, recipe = read_card(file), _recipe_beside(file)
     training = None if recipe is None else recipe.stated_training()
-    splits = {} if bounds_only else {split: _claimed_data(claim, split, root) for split in claim.splits}
+    described = restored_data(claim.data, folder)
+    splits = {} if bounds_only else {split: _claimed_data(described, split, root) for split in claim.splits}
+    for data in splits.values():
+        _check_fit(str(source or certificate), card, data)
     with waiting("proving and counting again"):
         return verify(claim, read_model(file), card, training, splits)
 
 
-def _claimed_data(claim: Statement, split: Split, root: str | None) -> Dataset:
+def _claimed_data(described: DataSource, split: Split, root: str | None) -> Dataset:
     """Load the data that a certificate names, from its usual place or from `root`."""
-    if not isinstance(claim.data.get("name"), str):
-        raise InputError("certificate: data: names no data set")
+    if root is not None:
+        _check_read(described.name)
     try:
-        data = Component.model_validate(claim.data)
+        data = Component.model_validate(described.model_dump())
         arguments = data.check(DATASETS, "data", "split")
         if root is not None:
-            known = signature(DATASETS[data.name].constructor).parameters
-            arguments |= {key: root for key in ("root", "path") if key in known}
+            arguments |= dict.fromkeys(_places(data.name), root)
         return load(data.name, split=split, **arguments)
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         raise InputError(
@@ -132,26 +177,56 @@ def _claimed_data(claim: Statement, split: Split, root: str | None) -> Dataset:
         ) from None
 
 
+def _check_read(name: str) -> None:
+    """Raise if a data set is not read from anywhere."""
+    if name in DATASETS and not _places(name):
+        raise InputError(f"--data: expected none, because {name} is not read from a folder; leave it out")
+
+
+def _places(name: str) -> list[str]:
+    """Return the arguments of a data set that say where it is."""
+    known = signature(DATASETS[name].constructor).parameters
+    return [key for key in PATH_ARGUMENTS if key in known]
+
+
 def _data(
     source: str, recipe: Recipe | None, name: str | None, split: Split
-) -> tuple[Dataset, dict[str, Any], tuple[float, ...]]:
+) -> tuple[Dataset, DataSource, tuple[float, ...]]:
     """Return the data and radii of the run, or the named data at the usual radii."""
     if name is not None:
-        return load(name, split=split), {"name": name}, RADII
+        return load(name, split=split), DataSource.model_validate({"name": name}), RADII
     if recipe is None or not model_place(source).is_dir():
         raise InputError(f"{source}: a model file alone names no data; give --data")
-    return recipe.make_data(split), recipe.data.model_dump(mode="json"), recipe.certify.radii
+    return _run_data(source, recipe, split), recipe.source, recipe.certify.radii
+
+
+def _run_data(source: str, recipe: Recipe, split: Split) -> Dataset:
+    """Load the data of a run; where it is missing, say which file names its place."""
+    try:
+        return recipe.make_data(split)
+    except InputError as error:
+        named = [key for key in PATH_ARGUMENTS if key in recipe.data.arguments]
+        if not any(not Path(str(recipe.data.arguments[key])).exists() for key in named):
+            raise
+        place = Run(model_place(source)).recipe
+        raise InputError(f"{error}; if the data has moved, correct data.{named[0]} in {place}") from None
 
 
 def _names(classes: Sequence[str]) -> str:
     return shown(", ".join(classes))
 
 
-def _parse_radii(text: str) -> tuple[float, ...]:
+def parsed_radii(text: str) -> tuple[float, ...]:
+    """Read the value of --radii: positive numbers or fractions, with commas between.
+
+    Example:
+        >>> parsed_radii("36/255,0.5") == (36 / 255, 0.5)
+        True
+    """
     try:
-        radii = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(f"--radii: expected numbers with commas between, got {text!r}") from None
+        radii = tuple(parsed_radius(part) for part in text.split(","))
+    except ValueError as error:
+        raise InputError(f"--radii: {error}, with commas between several, got {text!r}") from None
     if not all(0 < r < float("inf") for r in radii):
         raise InputError(f"--radii: expected numbers > 0, got {text!r}")
     return radii

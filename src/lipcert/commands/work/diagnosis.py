@@ -5,78 +5,79 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from rich.markup import escape
-from rich.table import Table
 
-from lipcert.data.fetch import ARCHIVES
+from lipcert.data.archives import archives
 from lipcert.data.places import default_root, find
-from lipcert.environment import environment
+from lipcert.environment import Environment, environment
 from lipcert.errors import InputError
+from lipcert.tables import Table
+from lipcert.tables.table import text_table
 
 # Extras for developers, not for users.
 _OURS = {"all", "browser", "dev", "docs"}
 
 
-def findings() -> list[Table]:
+Lines = Iterable[tuple[str, str]]
+
+
+def findings() -> list[Table[Sequence[str]]]:
     """Return tables of versions, devices, data and extras."""
-    return [_versions(), _devices(), _data(), _extras()]
+    here = environment()
+    return [
+        _table("versions", ("what", "version"), _versions(here)),
+        _table("devices", ("what", "found"), _devices(here)),
+        _table(f"data in {default_root()}", ("name", "found"), _data()),
+        _table("extras", ("extra", "state"), _extras()),
+    ]
 
 
-def _versions() -> Table:
-    table = _table("versions", "what", "version")
-    table.add_row(
-        "lipcert", str(environment()["lipcert"]) + (f" ({c})" if (c := environment()["commit"]) else "")
-    )
-    table.add_row("python", f"{platform.python_version()} ({sys.executable})")
+def _table(title: str, columns: Sequence[str], lines: Lines) -> Table[Sequence[str]]:
+    return replace(text_table(columns, list(lines)), title=title)
+
+
+def _versions(here: Environment) -> Lines:
+    yield "lipcert", here.lipcert + (f" ({here.commit})" if here.commit else "")
+    yield "python", f"{platform.python_version()} ({sys.executable})"
     for requirement in _requirements(None):
-        table.add_row(
-            requirement.name, _version(requirement) or escape(f"missing: pip install '{requirement}'")
-        )
-    return table
+        yield requirement.name, _version(requirement) or f"missing: pip install '{requirement}'"
 
 
-def _devices() -> Table:
+def _devices(here: Environment) -> Lines:
     import torch
 
-    table = _table("devices", "what", "found")
-    table.add_row("processor", f"{environment()['machine']}, torch uses {torch.get_num_threads()} threads")
-    table.add_row("memory", f"{_memory() / 2**30:.0f} GiB")
+    from lipcert.models.memory import available_memory, told
+
+    yield "processor", f"{here.machine}, torch uses {torch.get_num_threads()} threads"
+    free = available_memory()
+    yield "memory", "unknown" if free is None else f"{told(free)} available"
     cards = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    table.add_row("cuda", ", ".join(cards) or "none")
-    table.add_row("mps", "yes" if torch.backends.mps.is_available() else "none")
-    return table
+    yield "cuda", ", ".join(cards) or "none"
+    yield "mps", "yes" if torch.backends.mps.is_available() else "none"
 
 
-def _data() -> Table:
-    root = default_root()
-    table = _table(f"data in {root}", "name", "found")
-    for name, archive in ARCHIVES.items():
+def _data() -> Lines:
+    for name, archive in archives().items():
         try:
-            found = str(find(name, [archive.folder, *_OTHER_LAYOUTS.get(name, ())], None))
+            found = str(find(name, archive.folders, None))
         except InputError:
             found = f"missing: lipcert data fetch {name}, or set LIPCERT_DATA"
-        table.add_row(name, escape(found))
-    table.add_row("can be written", "yes" if _writable(root) else "no")
-    return table
+        yield name, found
+    yield "can be written", "yes" if _writable(default_root()) else "no"
 
 
-# The layouts of torchvision.
-_OTHER_LAYOUTS = {"cifar10": ("cifar-10-batches-py",), "cifar100": ("cifar-100-python",)}
-
-
-def _extras() -> Table:
-    table = _table("extras", "extra", "state")
+def _extras() -> Lines:
     for extra in metadata.metadata("lipcert").get_all("Provides-Extra") or []:
         if extra in _OURS:
             continue
         lacking = [r.name for r in _requirements(extra) if _version(r) is None]
         found = f"missing {', '.join(lacking)}: pip install 'lipcert[{extra}]'" if lacking else "installed"
-        table.add_row(extra, escape(found))
-    return table
+        yield extra, found
 
 
 def _requirements(extra: str | None) -> list[Requirement]:
@@ -97,16 +98,8 @@ def _version(requirement: Requirement) -> str | None:
     return found if fits else f"{found}, but lipcert needs {requirement.specifier}"
 
 
-def _memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 def _writable(path: Path) -> bool:
     """Return whether the path, or its nearest existing parent, takes new files."""
     while not path.exists():
         path = path.parent
     return os.access(path, os.W_OK)
-
-
-def _table(title: str, *columns: str) -> Table:
-    return Table(*columns, title=title, title_justify="left", title_style="bold")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,15 +13,24 @@ import typer
 from lipcert.commands.support.completion import NAMES
 from lipcert.commands.support.registries import KINDS
 from lipcert.errors import InputError
-from lipcert.registry import import_files
+from lipcert.registry import import_files, summary_of
+from lipcert.suggestions import expected_one_of, meant
 from lipcert.tables import Table
 from lipcert.tables.table import text_table
 
+# The names of a kind that the list of kinds shows.
+_SHOWN = 3
 
-def listing(kind: str, name: str | None = None) -> list[Table[Any]]:
-    """Return names and one line about each, or one alone; for trained models a leaderboard per data set."""
+
+def listing(kind: str | None = None, name: str | None = None) -> list[Table[Any]]:
+    """Return names and one line about each, or one alone; for trained models a leaderboard per data set.
+
+    Without a kind, the kinds themselves are listed.
+    """
+    if kind is None:
+        return [_kinds()]
     if kind not in NAMES:
-        raise InputError(f"list: expected one of {', '.join(NAMES)}, got {kind!r}")
+        raise InputError(f"list: {expected_one_of(NAMES, kind)}")
     if kind == "trained" and name is None:
         from lipcert.report.leaderboard import leaderboard, leaderboard_table
 
@@ -29,6 +38,21 @@ def listing(kind: str, name: str | None = None) -> list[Table[Any]]:
     if name is not None:
         return [_table(kind, _one(kind, name))]
     return [_table(kind, _LINES.get(kind, partial(_registered, kind))())]
+
+
+def _kinds() -> Table[Any]:
+    """Lay out the kinds: how many there are of each, and the first names."""
+    rows = [(kind, str(len(names)), _some(names)) for kind, names in _names_by_kind().items()]
+    table = text_table(["kind", "how many", "such as"], rows)
+    return replace(table, title="lipcert list KIND", note="lipcert list KIND NAME tells more about one")
+
+
+def _names_by_kind() -> dict[str, list[str]]:
+    return {kind: sorted(read()) for kind, read in NAMES.items()}
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
 
 
 Lines = Iterable[tuple[str, str]]
@@ -46,7 +70,8 @@ def _one(kind: str, name: str) -> Lines:
         return [(name, f"{inspect.getdoc(make)}\n\n{name}{inspect.Signature(plain)}")]
     found = [line for line in _LINES[kind]() if line[0] == name]
     if not found:
-        raise InputError(f"list: there is no {name!r} among the {kind}")
+        known = (line[0] for line in _LINES[kind]())
+        raise InputError(f"list: there is no {name!r} among the {kind}{meant(name, known)}")
     return found
 
 
@@ -58,7 +83,12 @@ def _registered(kind: str) -> Lines:
 def _recipes() -> Lines:
     from lipcert.recipes import packaged_recipes, read_recipe
 
-    return [(name, read_recipe(name).claim) for name in packaged_recipes()]
+    return [(name, _labelled(read_recipe(name).claim)) for name in packaged_recipes()]
+
+
+def _labelled(claim: str) -> str:
+    """Say of figures that they are the paper's, where the claim does not say whose they are."""
+    return f"in the paper: {claim}" if claim.startswith("clean ") and "paper" not in claim else claim
 
 
 def _trained() -> Lines:
@@ -81,8 +111,13 @@ def _layers() -> Lines:
     import lipcert.nn  # noqa: F401  registers lipcert's own layers
     from lipcert.bounds.contract import REFUSALS, RULES
 
-    known = [(t.__name__, (type(r.rule).__doc__ or "").partition("\n")[0]) for t, r in RULES.items()]
+    known = [(t.__name__, " ".join([*_own_words(t), summary_of(type(r.rule))])) for t, r in RULES.items()]
     return sorted(known) + [(t.__name__, f"refused: {why}") for t, why in REFUSALS.items()]
+
+
+def _own_words(layer: type) -> list[str]:
+    """Return what lipcert says of its own layer; torch documents the others."""
+    return [summary_of(layer)] if layer.__module__.startswith("lipcert.nn") else []
 
 
 def _commands() -> Lines:

@@ -9,16 +9,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from lipcert.atomic import check_folder_place
 from lipcert.errors import InputError, LipcertError
 from lipcert.paper import REPRODUCTIONS
-from lipcert.paper.definition import Reproduction, Trained
-from lipcert.paper.outcome import Outcome, outcome_of
-from lipcert.paper.results import Judgement, Results, claim_table
+from lipcert.paper.definition import Reproduction, Trained, networks_of
+from lipcert.paper.outcome import outcome_of
+from lipcert.paper.results import Judgement, Results, claim_table, judge
 from lipcert.recipes.axes import parse_values
+from lipcert.recipes.budgets import remark
+from lipcert.report.figure import labelled
 from lipcert.report.run_table import run_table
 from lipcert.sweeps import Crew, Trial, run_trials
 from lipcert.sweeps.running import failure_line
 from lipcert.tables import Table
+from lipcert.types import BudgetName
 
 
 @dataclass(frozen=True)
@@ -35,40 +39,37 @@ def carry_out(
     output: Path,
     *,
     crew: Crew,
-    budget: str | None = None,
+    budget: BudgetName | None = None,
     seeds: Sequence[int] | None = None,
     settings: Sequence[str] = (),
     overwrite: bool = False,
 ) -> Report:
-    """Everything; what is already trained is kept, what fails is left out of tables and figures."""
+    """Train, draw and check; finished trainings are kept, failed ones left out of tables and figures."""
     reproduction = REPRODUCTIONS.create(name)
     trials = reproduction.trials(output, budget, seeds, settings)
-    _make_writable(output)
+    check_folder_place(output)
+    output.mkdir(parents=True, exist_ok=True)
+    if not trials:
+        return Report([], reproduction.draw(Trained((), ()), output / name))
     failures = run_trials([trial for _, trial in trials], crew, overwrite)
     finished = [(variant, trial) for variant, trial in trials if trial not in failures]
     if not finished:
         raise LipcertError(failure_line(failures, len(trials)))
     trained = Trained(finished, [outcome_of(variant, trial) for variant, trial in finished])
     # A claim is about all of the trainings; those of the smoke budget tell nothing.
-    claims = [] if failures or budget == "smoke" else _judged(reproduction, trained.outcomes)
+    claims = [] if failures or budget == "smoke" else judge(reproduction.claims, trained.outcomes)
     found = _results(reproduction, budget, settings, trained, claims, failures)
     results = found.write(output / "results.json")
-    written = reproduction.draw(trained, output / name)
-    shown: list[Table[Any]] = [run_table([outcome.run for outcome in trained.outcomes])]
+    with labelled(remark(budget)):
+        written = reproduction.draw(trained, output / name)
+    shown: list[Table[Any]] = [run_table([outcome.run for outcome in trained.outcomes], budget)]
     shown += [replace(claim_table(claims), title="claims")] if claims else []
     return Report(shown, [*written, results], failure_line(failures, len(trials)))
 
 
-def _judged(reproduction: Reproduction, outcomes: Sequence[Outcome]) -> list[Judgement]:
-    verdicts = [(claim, claim.check(outcomes)) for claim in reproduction.claims]
-    return [
-        Judgement(claim.text, claim.published, verdict.found, verdict.holds) for claim, verdict in verdicts
-    ]
-
-
 def _results(
     reproduction: Reproduction,
-    budget: str | None,
+    budget: BudgetName | None,
     settings: Sequence[str],
     trained: Trained,
     claims: Sequence[Judgement],
@@ -83,23 +84,14 @@ def _results(
     return Results(
         name=reproduction.name,
         command=" ".join(["lipcert reproduce", reproduction.name, *options]),
-        epochs=max(trial.recipe.train.epochs for _, trial in trained.trials),
+        epochs=sorted({trial.recipe.train.epochs for _, trial in trained.trials}),
         seeds=seeds,
         date=datetime.now(UTC).date().isoformat(),
         outcomes=trained.outcomes,
         claims=claims,
         failed={trial.path.name: complaint for trial, complaint in failures.items()},
+        networks=networks_of(trained.trials),
     )
-
-
-def _make_writable(output: Path) -> None:
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        probe = output / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written ({error.strerror})") from None
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from lipcert.atomic import check_folder_place
 from lipcert.errors import InputError
+from lipcert.recipes.budgets import with_remark
 from lipcert.sweeps.combinations import check_place, lay_out, overruled
 from lipcert.sweeps.crew import Crew, LocalCrew
 from lipcert.sweeps.findings import TABLE, rows_of, write_rows
@@ -47,6 +49,7 @@ def carry_out(
     trials = [trial for trial, _ in sweep.trials]
     if not overwrite:
         check_place(sweep)
+    check_folder_place(sweep.output)
     check_trials(trials, overwrite)
     crew = crew_of(backend, address, jobs)
     _warn(overruled(sweep))
@@ -58,11 +61,16 @@ def carry_out(
     table = write_rows(rows, sweep.output / TABLE)
     summary = over_seeds(rows)
     best = best_of(summary)
-    lines = [f"wrote {table}", f"next: lipcert report {sweep.output} -o report.html"]
+    lines = [
+        f"wrote {table}",
+        f"next: {shlex.join(['lipcert', 'report', str(sweep.output), '-o', 'report.html'])}",
+    ]
     if best is not None:
         chosen = [f"{key}={value}" for key, value in best.values.items()]
         lines.insert(0, f"best by validation: {', '.join(chosen) or sweep.recipe}")
-    return Found(summary_table(summary), lines, failure_line(failures, len(trials)))
+    table_shown = summary_table(summary)
+    noted = replace(table_shown, note=with_remark(table_shown.note, budget))
+    return Found(noted, lines, failure_line(failures, len(trials)))
 
 
 def _warn(ends: Mapping[str, float]) -> None:

@@ -23,6 +23,8 @@ from lipcert.sweeps import LocalCrew
 from tests.sweeps.here import CrewHere
 
 TABLES = ("table-tiny-imagenet", "table-cifar10", "table-cifar100")
+# One is drawn from formulas, all others from trainings.
+TRAINED = [name for name in REPRODUCTIONS if REPRODUCTIONS.create(name).variants]
 QUICK = ("moons-demo", "table-epsilon-slack", "fig-convergence")
 
 
@@ -42,13 +44,13 @@ def test_the_panels_of_the_supplement_differ_in_what_the_paper_varies(tmp_path: 
     assert [recipe.loss.arguments["slack"] for recipe in slacks] == [0.375, 0.125, 0.005, 0.00005]
     assert not any("loss.slack" in recipe.schedule for recipe in slacks)
     *soc, cll = [trial.recipe for _, trial in REPRODUCTIONS.create("moons-soc").trials(tmp_path, "full")]
-    panels = [(recipe.loss.arguments["gamma"], recipe.model.arguments["depth"]) for recipe in soc]
+    panels = [(recipe.loss.arguments["gamma"], len(recipe.model.arguments["widths"]) + 1) for recipe in soc]
     assert panels == [(gamma, depth) for gamma in (0, 0.3, 1) for depth in (3, 7, 25)]
     assert cll.loss.name == "cll"
 
 
 @pytest.mark.parametrize(
-    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in REPRODUCTIONS]
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in TRAINED]
 )
 def test_every_reproduction_draws_and_writes_its_results(name: str, tmp_path: Path) -> None:
     few = [] if name.startswith("moons") or name == "table-seeds" else ["train.batch_size=4"]
@@ -73,9 +75,29 @@ def test_every_reproduction_draws_and_writes_its_results(name: str, tmp_path: Pa
     assert len(report.tables[0].rows) == len(results["rows"])
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in REPRODUCTIONS if not n.startswith("moons") and n != "table-seeds"]
-)
+def test_a_figure_of_formulas_trains_nothing(cli, tmp_path: Path) -> None:
+    status, said, _ = cli("reproduce", "fig-calibration", "--output", str(tmp_path))
+    assert status == 0
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"fig-calibration.{suffix}" for suffix in ("png", "svg", "pdf")
+    }
+    assert "fig-calibration.png" in said
+
+
+def test_released_moons_differ_from_printed_ones_in_slack_and_normaliser(tmp_path: Path) -> None:
+    trials = [t.recipe for _, t in REPRODUCTIONS.create("moons-released").trials(tmp_path, "full")]
+    released, printed = trials[:4], trials[4:]
+    assert [r.loss.arguments["eps"] for r in released] == [r.loss.arguments["eps"] for r in printed]
+    for recipe, slacks, normaliser in (
+        (released[0], (5e-4, 5e-16), "logit"),
+        (printed[0], (1e-3, 1e-12), "pair"),
+    ):
+        loss, end = recipe.make_loss(), recipe.final_loss()
+        assert (loss.slack, end.slack) == pytest.approx(slacks, rel=1e-12)  # type: ignore[attr-defined]
+        assert loss.normaliser == normaliser  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", [n for n in TRAINED if not n.startswith("moons") and n != "table-seeds"])
 def test_images_have_seeds_enough_at_the_cpu_budget(name: str) -> None:
     trials = REPRODUCTIONS.create(name).trials(Path("out"), "cpu")
     assert len({trial.recipe.seed for _, trial in trials}) >= (1 if name in TABLES else 2)
