@@ -35,7 +35,7 @@ def estimated_radius(it: Subject) -> Tensor:
 
 def rows(source: str) -> list[list[str]]:
     """A row a kind of certificate."""
-    it = Subject.open(source, None, "test", None, "float64", "exact")
+    it = Subject.open(source, None, "test", None, "exact")
     data, y = it.data, it.data.y
     fast = certifier(it.model, data.input_shape, "fast")
     base = certify_data(it.prover, data, "float64")

@@ -117,7 +117,7 @@ def step_of(recipe: Recipe) -> Callable[[], None]:
 def milliseconds(stage: Stage) -> dict[str, float]:
     """Of a step with one thread; measured once, so that an interrupted search goes on as it began."""
     path = stage.folder / "times.json"
-    times: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+    times: dict[str, float] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     new = {name: candidate for name, candidate in stage.candidates.items() if name not in times}
     if new:
         torch.set_num_threads(1)

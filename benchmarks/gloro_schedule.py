@@ -1,4 +1,4 @@
-"""GloRo on two moons with the ε schedule of its authors, which the paper's Figure 4 does not mention.
+"""Train GloRo on two moons with a logarithmic ε, a variant: the authors of CLL ran a fixed ε there.
 
 Five seeds, 1000 epochs, proved bounds; what is finished in runs/gloro-schedule is kept. Writes
 results/gloro-schedule.json.

@@ -1,4 +1,4 @@
-"""GloRo on CIFAR-10 with the ε schedule of its authors: the cpu budget of fig-epsilon at two ε, two seeds.
+"""GloRo on CIFAR-10 with a logarithmic ε: the cpu budget of this variant of fig-epsilon, two seeds.
 
 What is finished in runs/gloro-schedule-images is kept. Writes results/gloro-schedule-images.json.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gloro_schedule import GROWING
-
 from lipcert.paper import REPRODUCTIONS
+from lipcert.paper.parameter_figures import LOGARITHMIC
 from lipcert.runs.measures import K_HF, clean, cra
 from lipcert.runs.rows import row_of
 from lipcert.sweeps import LocalCrew, Trial, complete
@@ -21,10 +20,8 @@ EPSILONS = (0.15, 0.5)
 
 def trials(eps: float) -> list[Trial]:
     folder = Path("runs/gloro-schedule-images")
-    laid_out = REPRODUCTIONS.create("fig-epsilon").trials(
-        folder, "cpu", settings=[GROWING, "certify.tightness=null"]
-    )
-    return [trial for variant, trial in laid_out if (variant.series, variant.x) == ("GloRo", eps)]
+    laid_out = REPRODUCTIONS.create("fig-epsilon").trials(folder, "cpu", settings=["certify.tightness=null"])
+    return [trial for variant, trial in laid_out if (variant.series, variant.x) == (LOGARITHMIC, eps)]
 
 
 def row(eps: float) -> list[str]:

@@ -77,15 +77,15 @@ def worker(loss: str, text: str, peaks: str) -> None:
     """One process: steps when asked for, and in the end the most memory it ever had, in a file."""
     torch.set_num_threads(2)
     serve(training(loss, json.loads(text)).advance)
-    Path(peaks).write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+    Path(peaks).write_text(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss), encoding="utf-8")
 
 
 def measure(size: dict[str, int]) -> tuple[dict[str, Timing], dict[str, float]]:
-    """Seconds a step and kilobytes."""
+    """Return seconds per step and kilobytes."""
     folder = Path(tempfile.mkdtemp())
     works = {loss: ["worker", loss, json.dumps(size), str(folder / loss)] for loss in LOSSES}
     timings = in_turns(works, ROUNDS, warm=3)
-    return timings, {loss: float((folder / loss).read_text()) for loss in LOSSES}
+    return timings, {loss: float((folder / loss).read_text(encoding="utf-8")) for loss in LOSSES}
 
 
 def exponent(sizes: list[int], values: list[float]) -> float:

@@ -15,12 +15,12 @@ import onnxruntime
 import torch
 
 import lipcert
+from lipcert.certificates.certificate import RADII
 from lipcert.data import load as load_data
 from lipcert.export import export_onnx
 from results import write_table
 
 NAME, SHAPE, BATCH = "cifar10-4c3f-cll", (3, 32, 32), 256
-RADII = (36 / 255, 72 / 255, 108 / 255)
 Answer = tuple[np.ndarray, np.ndarray]  # classes, radii
 Work = Callable[[torch.Tensor], Answer]
 

@@ -25,18 +25,22 @@ from results import write_table
 ROUNDS = 25
 
 
-def newton_schulz(matrices: Sequence[Tensor]) -> list[Tensor]:
-    """Five steps with the numbers of Jordan et al."""
+Way = Callable[[Sequence[Tensor], Sequence[Tensor], Sequence[float]], None]
+
+
+def newton_schulz(
+    parameters: Sequence[Tensor], directions: Sequence[Tensor], lengths: Sequence[float]
+) -> None:
+    """Five steps with the numbers of Jordan et al., in place of `subtract_orthogonalised`."""
     a, b, c = 3.4445, -4.7750, 2.0315
-    found = []
-    for matrix in matrices:
+    for p, matrix, length in zip(parameters, directions, lengths, strict=True):
         x = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
         x = x / x.norm()
         for _ in range(5):
             s = x @ x.T
             x = torch.addmm(x, torch.addmm(s, s, s, beta=b, alpha=c), x, beta=a)
-        found.append(x if matrix.shape[0] <= matrix.shape[1] else x.T.contiguous())
-    return found
+        step = x if matrix.shape[0] <= matrix.shape[1] else x.T
+        p.sub_(step.reshape(p.shape), alpha=length)
 
 
 def training(make: MakeOptimizer) -> Single:
@@ -46,20 +50,20 @@ def training(make: MakeOptimizer) -> Single:
 
 def measure(threads: int) -> list[list[str]]:
     torch.set_num_threads(threads)
-    works: dict[str, tuple[Single, Callable[[Sequence[Tensor]], list[Tensor]]]] = {
-        "Adam": (training(adam), module.orthogonalised),
-        "Muon": (training(muon), module.orthogonalised),
+    works: dict[str, tuple[Single, Way]] = {
+        "Adam": (training(adam), module.subtract_orthogonalised),
+        "Muon": (training(muon), module.subtract_orthogonalised),
         "Muon, Newton and Schulz": (training(muon), newton_schulz),
     }
 
     def whole(name: str) -> None:
         steps, way = works[name]
-        with patch.object(module, "orthogonalised", way):
+        with patch.object(module, "subtract_orthogonalised", way):
             steps.advance()
 
     def alone(name: str) -> None:
         steps, way = works[name]
-        with patch.object(module, "orthogonalised", way):
+        with patch.object(module, "subtract_orthogonalised", way):
             steps.training.optimizer.step()
 
     jobs = {f"{kind} {name}": partial(f, name) for name in works for kind, f in (("w", whole), ("a", alone))}

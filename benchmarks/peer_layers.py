@@ -1,4 +1,4 @@
-"""Layers of other packages, of the shapes that benchmarks/layers.py measures.
+"""Layers of other packages, of the shapes that benchmarks/layers.py and reshaped_layers.py measure.
 
 orthogonium's dense Cayley layer is left out: it can only be made on a GPU.
 """
@@ -66,4 +66,36 @@ PEER_DENSE = {
         "orthogonium.layers.linear.ortho_linear", "UnitNormLinear", FEATURES, FEATURES
     ),
     "normalised head, deel-torchlip": peer("deel.torchlip", "FrobeniusLinear", FEATURES, FEATURES),
+}
+
+# The peers of the layers with a kernel of their own: benchmarks/reshaped_layers.py. Padding as there.
+_SAME = {"padding": 1, "padding_mode": "zeros"}
+PEER_KERNELS = {
+    "Björck, deel-torchlip": peer("deel.torchlip", "SpectralConv2d", CHANNELS, CHANNELS, 3, padding=1),
+    "Frobenius, deel-torchlip": peer("deel.torchlip", "FrobeniusConv2d", CHANNELS, CHANNELS, 3, padding=1),
+    "RKO, orthogonium": peer(f"{_CONV}.AOC.rko_conv", "RKOConv2d", CHANNELS, CHANNELS, 3, **_SAME),
+    "BCOP, orthogonium": peer(
+        f"{_CONV}.AOC.fast_block_ortho_conv", "FastBlockConv2d", CHANNELS, CHANNELS, 3, **_SAME
+    ),
+    "AOC, stride 2, orthogonium": peer(
+        f"{_CONV}.AOC.bcop_x_rko_conv", "BcopRkoConv2d", CHANNELS, 2 * CHANNELS, 4, stride=2, **_SAME
+    ),
+    "AOC, transposed, orthogonium": peer(
+        f"{_CONV}.AOC.bcop_x_rko_conv",
+        "BcopRkoConvTranspose2d",
+        CHANNELS,
+        CHANNELS // 2,
+        4,
+        stride=2,
+        padding=1,
+    ),
+    "batch centering, deel-torchlip": peer("deel.torchlip", "BatchCentering", CHANNELS),
+    "layer centering, deel-torchlip": peer("deel.torchlip", "LayerCentering", CHANNELS),
+}
+PEER_MATRICES = {
+    "Björck, deel-torchlip": peer("deel.torchlip", "SpectralLinear", FEATURES, FEATURES),
+    "Björck, orthogonium": peer("orthogonium.layers.linear.ortho_linear", "OrthoLinear", FEATURES, FEATURES),
+    "Frobenius, deel-torchlip": peer(
+        "deel.torchlip", "FrobeniusLinear", FEATURES, FEATURES, disjoint_neurons=False
+    ),
 }

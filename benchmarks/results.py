@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from lipcert.certificates.statement import Environment
 from lipcert.environment import environment
 from lipcert.report.recorded import RecordedTable
 
@@ -26,7 +25,7 @@ def write_table(name: str, note: str, titles: Sequence[str], table: Sequence[Seq
         command=shlex.join(["python", *sys.argv]),
         note=note,
         date=date.today().isoformat(),
-        environment=Environment.model_validate(environment()),
+        environment=environment(),
         titles=list(titles),
         cells=[list(row) for row in table],
     ).write(_path(name))

@@ -13,7 +13,7 @@ from speedrun import found
 from lipcert.commands.support.sweep_worker import carry_out
 from lipcert.sweeps import Trial
 
-# Of a variant and a seed.
+# One per variant and seed.
 Maker = Callable[[str, int], Trial]
 
 

@@ -16,7 +16,7 @@ TITLES = ["run", "rounding", "samples", "points tried", "radius", "clean", "cert
 
 def row(source: str, rounding: str, budget: str) -> list[str]:
     """One run attacked."""
-    _, found = attack_model(source, None, "test", None, rounding, budget, local=False, quiet=True)
+    _, found = attack_model(source, None, "test", None, rounding, budget, local=False)
     total = found["samples"]
 
     def percent(counts: list[int]) -> str:

@@ -84,7 +84,7 @@ def rows() -> None:
             if (kind, str(n), str(seed)) not in table
         }
         complete(list(trials.values()), LocalCrew())
-        commit = str(environment()["commit"])
+        commit = str(environment().commit)
         table |= {key: [*key, seconds(one.run), *found(one.run), commit] for key, one in trials.items()}
         cells = sorted(table.values(), key=lambda row: (row[0], int(row[1]), row[2]))
         write_table("speedrun", "4C3F, validation split, proved bounds, percent", TITLES, cells)

@@ -83,7 +83,7 @@ def ready(name: str, work: str, optimizer: MakeOptimizer = adam, turns: int = 3)
 
 
 def training(name: str, work: str, optimizer: MakeOptimizer = adam, turns: int = 3) -> Single:
-    """Its steps; the constants take turns as the recipes have it."""
+    """Its steps; the layers take turns with their constants."""
     return Single(ready(name, work, optimizer, turns))
 
 

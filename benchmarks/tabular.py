@@ -103,7 +103,7 @@ def row(data: str, name: str) -> list[str]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    warnings.simplefilter("ignore", ConvergenceWarning)  # of the MLP, after its 200 epochs
+    warnings.simplefilter("ignore", ConvergenceWarning)  # the MLP's, after its 200 epochs
     table = []
     for data in DATA:
         for name in MODELS:

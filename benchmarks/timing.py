@@ -62,7 +62,7 @@ def in_turns(works: Mapping[str, Sequence[str]], rounds: int, warm: int = 2) -> 
             [sys.executable, sys.argv[0], *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
         )
         for name, arguments in works.items()
     }

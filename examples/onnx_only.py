@@ -14,7 +14,7 @@ import onnxruntime
 
 
 def main(model: str, *images: str) -> None:
-    """A line an image."""
+    """Print one line per image."""
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     facts = session.get_modelmeta().custom_metadata_map
     shape = json.loads(facts["input_shape"])

@@ -15,6 +15,7 @@ from hypothesis import settings
 from lipcert.cli import main
 
 torch.set_num_threads(1)
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets 80: tables are as wide as in any pipe
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # shells have it ignored by what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("default", deadline=None, derandomize=bool(os.environ.get("CI")))

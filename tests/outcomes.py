@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lipcert.certificates.statement import Environment
 from lipcert.data.base import Split
+from lipcert.environment import Environment
 from lipcert.paper.outcome import Outcome
 from lipcert.runs.rows import RunRow, SplitRow
 from lipcert.tables.kinds import Interval

@@ -8,7 +8,6 @@ import json
 import re
 import shlex
 import shutil
-import statistics
 import subprocess
 import sys
 import tomllib
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import lipcert.nn
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -29,7 +30,7 @@ PARSED = {
     "lipcert data fetch": "downloads",
     "lipcert train cifar10-": "needs CIFAR-10, and half an hour or several GPUs",
     "lipcert sweep": "dozens of trainings, on a cluster; tests/sweeps runs smaller ones",
-    "lipcert reproduce": "many minutes; tests/commands/test_reproduction.py runs smaller ones",
+    "lipcert reproduce": "many minutes; tests/commands/work/test_reproduction.py runs smaller ones",
     "lipcert explore": "serves a page until it is stopped; tests/explore opens it",
     "lipcert report runs/cifar10-": "of trainings that are not run; tests/report runs it",
 }
@@ -284,6 +285,22 @@ def test_commands_in_the_documents_exist() -> None:
         assert name in packaged_recipes()
 
 
+@pytest.mark.parametrize("kind", ["losses", "models", "data", "layers"])
+def test_the_table_of_a_kind_says_what_lipcert_list_says(kind: str) -> None:
+    from lipcert.commands.work.listing import listing
+
+    text = "\n".join(path.read_text() for path in DOCUMENTS)
+    (table,) = re.findall(rf"<!-- registry: {kind} -->\n(.*?)<!-- /registry -->", text, re.DOTALL)
+    listed = {row[0]: row[1] for row in listing(kind)[0].cells}
+    rows = [line.removeprefix("| `").split(" | ") for line in table.splitlines()[2:]]
+    assert len(rows) > 5
+    for name, words, *_ in rows:
+        assert listed.pop(name.rstrip("`")).startswith(words.replace("\\|", "|"))
+    if kind == "layers":  # the table is about lipcert's own
+        listed = {name: words for name, words in listed.items() if hasattr(lipcert.nn, name)}
+    assert listed == {}
+
+
 def test_tables_are_those_of_the_results() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "docs" / "render.py", "--check"], capture_output=True, text=True
@@ -316,38 +333,92 @@ def test_cll_certifies_every_training_point_at_the_true_margin_on_three_seeds() 
     assert all(row["train"] == {**row["train"], "samples": 2000, "cra": 1.0} for row in cll)
 
 
-def test_the_verdicts_on_the_paper_are_those_of_the_results() -> None:
-    rows = json.loads((ROOT / "results" / "table-seeds.json").read_text())["rows"]
+VERDICTS = re.compile(r"<!-- verdicts.*?-->\n(.*?)<!-- /verdicts -->", re.DOTALL)
 
-    def lead(eps: float, split: str) -> float:
-        """Mean CRA of CLL less that of GloRo, in points."""
-        cra = {
-            loss: [100 * r[split]["cra"] for r in rows if (r["loss"], r["eps"]) == (loss, eps)]
-            for loss in ("cll", "gloro")
-        }
-        return statistics.mean(cra["cll"]) - statistics.mean(cra["gloro"])
 
-    text = (ROOT / "docs" / "reproduction.md").read_text()
-    assert abs(lead(0.2, "train")) < 0.05
-    assert f"GloRo is level at 2ε = 0.4 and {-lead(0.25, 'train'):.1f} points ahead at 0.5" in text
-    cll = {
-        eps: statistics.mean(100 * r["train"]["cra"] for r in rows if (r["loss"], r["eps"]) == ("cll", eps))
-        for eps in (0.2, 0.25)
+def verdict_cells() -> list[tuple[str, str, str]]:
+    """Page, claim and verdict of every row of every table of verdicts."""
+    found = []
+    for path in DOCUMENTS:
+        for table in VERDICTS.findall(path.read_text()):
+            titles, _, *lines = [
+                [cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()
+            ]
+            claim = titles.index("claim" if "claim" in titles else "claim of the paper")
+            verdict = titles.index("verdict")
+            found += [
+                (path.name, row[claim], re.sub(r"\[(.*)\]\(.*\)", r"\1", row[verdict])) for row in lines
+            ]
+    return found
+
+
+def test_the_same_claim_has_the_same_verdict_wherever_it_stands() -> None:
+    words: dict[str, set[str]] = {}
+    cells = verdict_cells()
+    for _, claim, word in cells:
+        words.setdefault(claim, set()).add(word)
+    assert len(cells) > 1.5 * len(words) > 50  # most claims stand twice on the page
+    assert {claim: found for claim, found in words.items() if len(found) > 1} == {}
+
+
+def test_no_page_has_a_verdict_of_its_own() -> None:
+    from lipcert.paper.ledger import SETTINGS
+    from lipcert.paper.verdict import TRUE_BY_DEFINITION, Word
+
+    assert {word for *_, word in verdict_cells()} <= {*Word, TRUE_BY_DEFINITION, SETTINGS}
+    page = (ROOT / "docs" / "reproduction.md").read_text()
+    assert page.index("<!-- verdicts -->") < page.index("\n## ")  # all of them before the details
+    by_hand = VERDICTS.sub("", page)
+    assert not re.search(r"\| (verdict|holds) \|", by_hand)
+    assert "depends on GloRo's schedule" not in by_hand
+
+
+def test_rows_older_than_their_definition_are_marked() -> None:
+    from lipcert.paper import REPRODUCTIONS
+    from lipcert.paper.results import Results
+
+    pages = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("reproduction", "results"))
+    for name in REPRODUCTIONS:
+        path = ROOT / "results" / f"{name}.json"
+        if REPRODUCTIONS.create(name).earlier is None or not path.exists():
+            continue
+        results = Results.read(path)
+        note = REPRODUCTIONS.create(name).older(results.date)
+        block = re.search(rf"<!-- results: {name}(?: [^>]*)? -->.*?<!-- /results -->", pages, re.DOTALL)
+        assert block
+        assert bool(note) == ("Older than today's definition" in block[0])
+        assert note in block[0]
+
+
+def recorded_ratio(name: str, *cells: str) -> float:
+    """The ratio in the row of results/NAME.json that has these cells."""
+    found = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    (row,) = [row for row in found["table"] if set(cells) <= set(row)]
+    return float(row[found["titles"].index("ratio")].split(" ")[0])
+
+
+def test_costs_that_the_first_page_states_are_those_recorded() -> None:
+    text = " ".join((ROOT / "README.md").read_text().split())
+    step = recorded_ratio("step-4c3f", "engine, CLL", "plain")
+    moons = recorded_ratio("moons-step", "moons-cll", "plain")
+    stack = recorded_ratio("moons-step", "moons-cll, nine seeds stacked", "plain")
+    assert f"takes {step:.2f} of the time of a plain eager loop" in text
+    assert f"a single two-moons MLP takes {moons:.2f}" in text
+    assert f"cost as much as {stack:.1f} plain ones" in text
+    models = ("4C3F", "4C3F, N = 1000, D = 2048")
+    certificates = [recorded_ratio("certify", model, "certify, float64") for model in models]
+    assert f"at most {max(certificates):.2f} float64 predictions" in text
+
+
+def test_the_page_on_architecture_says_what_every_part_owns() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    owners = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    named = {name for cell in owners for name in re.findall(r"`([\w/]+)`", cell)}
+    package = ROOT / "src" / "lipcert"
+    parts = {path.stem for path in package.glob("[!_]*.py")} | {
+        path.parent.name for path in package.glob("*/__init__.py")
     }
-    table = json.loads((ROOT / "results" / "gloro-schedule.json").read_text())["table"]
-    growing = {float(row[1]): float(row[3].split(" ")[0]) for row in table}
-    behind = [f"{cll[eps] - growing[eps]:.1f}" for eps in (0.2, 0.25)]
-    assert f"with its schedule it is {behind[0]} and {behind[1]} points behind" in text
-    assert all(r["train"]["cra"] == 1 for r in rows if r["eps"] == 0.15)
-    # At ε: whether GloRo's is smaller in the mean, and on every seed.
-    sizes = {0.1: (True, False), 0.15: (False, False), 0.2: (True, True), 0.25: (True, True)}
-    for eps, (in_the_mean, on_every_seed) in sizes.items():
-        k_hf = {
-            loss: [r["k_hf"] for r in rows if (r["loss"], r["eps"]) == (loss, eps)]
-            for loss in ("cll", "gloro")
-        }
-        assert (statistics.mean(k_hf["gloro"]) < statistics.mean(k_hf["cll"])) == in_the_mean
-        assert (max(k_hf["gloro"]) < min(k_hf["cll"])) == on_every_seed
+    assert parts - named == {"cli"}  # it only mounts commands
 
 
 def test_every_file_that_the_page_on_architecture_names_exists() -> None:
@@ -360,6 +431,6 @@ def test_every_file_that_the_page_on_architecture_names_exists() -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
 def test_links_lead_somewhere(path: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+    for target in re.findall(r"\]\(([^)#]+)\)", path.read_text(encoding="utf-8")):
         if not target.startswith("http"):
             assert (path.parent / target).exists(), target

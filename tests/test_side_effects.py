@@ -7,9 +7,23 @@ import sys
 import textwrap
 
 PRELUDE = """
-import importlib, pkgutil
-import matplotlib, torch
+import gc, importlib, locale, logging, multiprocessing, os, pkgutil, random, signal, sys, threading
+import matplotlib, numpy, torch
+import lightning_fabric, rich.console  # the first wraps torch.compile, the second draws random numbers
 from torch.optim import optimizer as torch_optimizer
+
+# Classes and modules whose functions nobody but their owner may replace.
+THEIRS = (
+    torch, torch.Tensor, torch.nn.Module, torch.nn.functional, torch.optim.Optimizer, numpy,
+)
+
+def functions():
+    return {
+        f"{owner.__name__}.{name}": id(value)
+        for owner in THEIRS
+        for name, value in vars(owner).items()
+        if callable(value) and not isinstance(value, type)
+    }
 
 def state():
     backend = dict.__getitem__(matplotlib.rcParams, "backend")  # without choosing one
@@ -26,8 +40,38 @@ def state():
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "matmul": torch.get_float32_matmul_precision(),
         "grad": torch.is_grad_enabled(),
-        "random": torch.get_rng_state().sum().item(),
+        "random": hash(bytes(torch.get_rng_state())),
+        "numpy's random": hash(numpy.random.get_state()[1].tobytes()),
+        "python's random": hash(random.getstate()),
+        "interop threads": torch.get_num_interop_threads(),
+        "default device": str(torch.get_default_device()),
+        "tf32": (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32),
+        "cudnn": (torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic),
+        "mkldnn": torch.backends.mkldnn.enabled,
+        "denormals": float(torch.tensor([1e-310], dtype=torch.float64) / 2),
+        "anomalies": torch.is_anomaly_enabled(),
+        "settings of pictures": hash(str(dict.items(matplotlib.rcParams))),
+        "environment": dict(os.environ),
+        "signals": [signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)],
+        "errors": (sys.excepthook, threading.excepthook),
+        "logging": (logging.root.level, len(logging.root.handlers), logging.root.manager.disable),
+        "start of processes": multiprocessing.get_start_method(allow_none=True),
+        "locale": locale.setlocale(locale.LC_ALL),
+        "garbage": gc.get_threshold(),
+        "recursion": sys.getrecursionlimit(),
+        "place": os.getcwd(),
+        "print": (torch._tensor_str.PRINT_OPTS.precision, numpy.get_printoptions()["precision"]),
+        "functions": functions(),
     }
+
+def changes(before):
+    after = state()
+    found = {k: (v, after[k]) for k, v in before.items() if v is not None and v != after[k]}
+    for key in ("functions", "environment"):  # those that were there before: others may come with a package
+        if key in found:
+            old, new = found.pop(key)
+            found |= {f"{key}: {name}": value for name, value in old.items() if new.get(name) != value}
+    return found
 
 before = state()
 """
@@ -35,18 +79,27 @@ before = state()
 USES = {
     "import": """
         import lipcert
-        for module in pkgutil.walk_packages(lipcert.__path__, "lipcert."):
-            if not module.name.endswith("__main__") and "ray" not in module.name:
-                importlib.import_module(module.name)
+        names = {module.name for module in pkgutil.walk_packages(lipcert.__path__, "lipcert.")}
+        for name in sorted(names - {"lipcert.__main__"}):  # which runs the command line
+            importlib.import_module(name)
+        assert len(names & set(sys.modules)) == len(names) - 1
     """,
     "certify": """
         import lipcert
         model = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
         kinds = [type(m) for m in model.modules()]
         before = state()
+        weights = {name: (id(w), w.clone(), w._version) for name, w in model.named_parameters()}
+        inside = {name: set(vars(m)) for name, m in model.named_modules()}
         lipcert.Bounded(model, (2,))(torch.zeros(1, 2))
         lipcert.certify(model, torch.zeros(1, 2))
         assert kinds == [type(m) for m in model.modules()]
+        assert inside == {name: set(vars(m)) for name, m in model.named_modules()}
+        for name, w in model.named_parameters():
+            old, content, version = weights[name]
+            assert id(w) == old and w._version == version and w.equal(content), name
+        hooks = [len(v) for m in model.modules() for k, v in vars(m).items() if k.endswith("_hooks")]
+        assert not any(hooks)
     """,
     "fit": """
         import numpy as np, lipcert
@@ -69,8 +122,7 @@ def test_the_process_is_as_it_was() -> None:
     program = PRELUDE
     for name, use in USES.items():
         check = """
-        after = state()
-        changed = {k: (v, after[k]) for k, v in before.items() if v is not None and v != after[k]}
+        changed = changes(before)
         assert not changed, ("NAME", changed)
         """
         program += textwrap.dedent(use) + textwrap.dedent(check.replace("NAME", name))

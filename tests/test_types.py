@@ -120,3 +120,12 @@ def test_equal_rows_have_a_finite_gradient() -> None:
     head = torch.ones(3, 4, requires_grad=True)
     PairLip(torch.tensor(1.0), head).rows(torch.tensor([0, 1])).sum().backward()
     assert torch.isfinite(head.grad).all()
+
+
+def test_classes_are_picked_without_waiting_for_the_device() -> None:
+    """The meta device has no values: whoever asks for one, as a wait for a GPU would be for, raises."""
+    head, labels = torch.empty(3000, 4, device="meta"), torch.empty(5, dtype=torch.int64, device="meta")
+    pair = farthest(head, labels)
+    assert pair.shape == (2,)
+    near = PairLip(torch.empty((), device="meta"), head).near(labels, pair)
+    assert near.head.shape == (4, 4)

@@ -36,16 +36,16 @@ def package(run: Run, home: Path) -> None:
         shutil.copy(run.recipe, made.recipe)
         save(model, read_card(model_file(run.path)), made.model)
         certify = recipe.certify
-        findings = certify_model(
+        findings, _ = certify_model(
             str(made.path), None, certify.splits[-1], None, certify.rounding, certify.effort, certify.local
         )
         seconds = run.statement().seconds
         write_certificate(made.certificate, findings.model_copy(update={"seconds": seconds}))
-        # Of the rounded weights; an earlier search of the very same ones is kept.
+        # The search is for the rounded weights; an earlier one for the very same weights is kept.
         if run.path == home and run.tightness_file.is_file():
             shutil.copy(run.tightness_file, made.tightness_file)
-        measure_run(made, "cpu", quiet=False)
-        (made.path / "model-card.md").write_text(model_card(made.path, home.name))
+        measure_run(made, "cpu")
+        (made.path / "model-card.md").write_text(model_card(made.path, home.name), encoding="utf-8")
         home.mkdir(parents=True, exist_ok=True)
         for file in made.path.iterdir():
             shutil.copy(file, home)
