@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-slow test-browser test-wheel lint check bench bench-growth docs site clean
+.PHONY: demo test test-slow test-device test-browser test-wheel lint check bench bench-growth docs site clean
 
 demo: .venv/.core
 	$(BIN)/lipcert reproduce moons-demo --output runs/demo --overwrite
@@ -14,7 +14,11 @@ test: .venv/.dev
 
 # What takes long and fails seldom: more kills, processes, attacks, exports.
 test-slow: .venv/.dev
-	$(BIN)/pytest -q -n 2 --dist worksteal -m slow
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "slow and not device"
+
+# Everything once more on a device where a stray CPU tensor fails. It changes torch for the whole process.
+test-device: .venv/.dev
+	$(BIN)/pytest -q -m device
 
 # Pages in a real Chromium; without one (Debian: apt-get install chromium) it fails.
 test-browser: .venv/.browser
@@ -29,7 +33,7 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-check: lint test test-slow site test-browser test-wheel
+check: lint test test-slow test-device site test-browser test-wheel
 
 # Ratios of times, for docs/benchmarks.md: about 35 minutes of an idle machine.
 bench: .venv/.dev

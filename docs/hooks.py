@@ -27,11 +27,15 @@ def on_post_build(config: Any) -> None:
     """Write site/katex/."""
     place = Path(config["site_dir"]) / "katex"
     place.mkdir(parents=True, exist_ok=True)
-    script, export = re.subn(EXPORT, r"window.katex = \1;", carried("katex-*.js")[0].read_text("utf-8"))
+    script, export = re.subn(
+        EXPORT, r"window.katex = \1;", carried("katex-*.js")[0].read_text(encoding="utf-8")
+    )
     if export != 1 or re.search(r"\bimport\b\s*[\w{*\"'(]", script):
         raise RuntimeError("gradio's KaTeX is no longer one module with a default export")
-    (place / "katex.js").write_text(f"(() => {{{script}}})();\n", "utf-8")
-    (place / "katex.css").write_text(re.sub(SCOPE, "", carried("katex-*.css")[0].read_text("utf-8")), "utf-8")
+    (place / "katex.js").write_text(f"(() => {{{script}}})();\n", encoding="utf-8")
+    (place / "katex.css").write_text(
+        re.sub(SCOPE, "", carried("katex-*.css")[0].read_text(encoding="utf-8")), encoding="utf-8"
+    )
     for font in carried("KaTeX_*.woff2"):
         (place / font.name).write_bytes(font.read_bytes())
 

@@ -21,8 +21,24 @@ ROWS = [
     (BLUE, [("bounds", "rules, tracing, fidelity, provers")]),
     (BLUE, [("nn", "layers with rules"), ("losses", "one paper per file"), ("models", "architectures")]),
     (GREEN, [("data", "data sets"), ("certificates", "proof to radius"), ("runs", "run directories")]),
-    (TEAL, [("train", "loop, stacks"), ("attack", "tries to refute"), ("export", "ONNX")]),
-    (TEAL, [("recipes", "YAML to result"), ("sweeps", "many trainings"), ("estimator", "scikit-learn")]),
+    (
+        TEAL,
+        [
+            ("train", "loop, stacks"),
+            ("attack", "tries to refute"),
+            ("export", "ONNX"),
+            ("selftest", "devices"),
+        ],
+    ),
+    (
+        TEAL,
+        [
+            ("recipes", "YAML to result"),
+            ("costs", "before a run"),
+            ("sweeps", "many trainings"),
+            ("estimator", "scikit-learn"),
+        ],
+    ),
     (PURPLE, [("report", "tables, charts, pages"), ("paper", "claims to check"), ("explore", "a web page")]),
     (ORANGE, [("commands", "one file per command; cli mounts them")]),
 ]

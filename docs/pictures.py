@@ -20,8 +20,7 @@ from matplotlib.figure import Figure
 import lipcert
 from lipcert.losses import calibrated_scale
 from lipcert.paper.results import Results
-from lipcert.report.moons_figure import LOSS_TITLES
-from lipcert.report.palette import BLUE, CLASSES, GREEN, GREY, METHODS, ORANGE, RED
+from lipcert.report.palette import BLUE, CLASSES, GREEN, GREY, ORANGE, RED, loss_title, method_colour
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -128,7 +127,7 @@ def large_constants() -> Figure:
         rows = [row for row in trained() if row[0] == method]
         title = {"SOC": "orthogonal (SOC)", "Cross-entropy": "cross-entropy"}.get(method, method)
         x, y = [k for _, k, _ in rows], [cra for *_, cra in rows]
-        measured.scatter(x, y, color=METHODS[method], marker=shape, s=26, label=title)
+        measured.scatter(x, y, color=method_colour(method), marker=shape, s=26, label=title)
     measured.set(xscale="log", xlabel="proved $K_f$", ylabel="CRA at 0.15 [%]", ylim=(-4, 104))
     measured.set_title("two moons: networks as they were trained")
     measured.legend(fontsize=8, frameon=False, loc="center left")
@@ -142,8 +141,8 @@ def trained() -> list[tuple[str, float, float]]:
     found = []
     for name in ("moons-teaser", "moons", "moons-slack", "moons-soc"):
         for run in (outcome.run for outcome in Results.read(ROOT / "results" / f"{name}.json").outcomes):
-            if run.eps == EPS and run.k_f > 1:  # γ = 1 of SOC fell to one class, with a constant of 0
-                method = "SOC" if "soc" in run.recipe else LOSS_TITLES[run.loss]
+            if run.eps == EPS:
+                method = "SOC" if "soc" in run.recipe else loss_title(run.loss)
                 found.append((method, run.k_f, 100 * run.splits["val"].cra))
     return found
 
