@@ -19,16 +19,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from lipcert.bounds import rule
 from lipcert.bounds.rules.convolution import ConvTranspose2dRule
 from lipcert.errors import InputError
-from lipcert.nn.bases.block_kernels import BlockKernels, per_group
+from lipcert.nn.bases.block_kernels import BlockKernels, BlockLayer, per_group
 from lipcert.nn.bases.conv2d import DerivedConvRule
 from lipcert.nn.bases.conv_transpose2d import DerivedConvTranspose2d
 from lipcert.nn.bases.derived import Built
-from lipcert.nn.bases.polar import ORDER, STEPS, check_steps
 from lipcert.nn.bases.reshaped import require_whole_strides
 from lipcert.nn.bcop import BCOPConv2d
 
@@ -57,15 +56,8 @@ class AOCConv2d(BCOPConv2d):
         return super().forward(x)
 
 
-class AOCConvTranspose2d(DerivedConvTranspose2d):
+class AOCConvTranspose2d(BlockLayer, DerivedConvTranspose2d):
     """Take the adjoint of `AOCConv2d`: orthogonal if it cuts nothing; stride, groups and dilation."""
-
-    def __init__(self, *arguments: Any, order: int = ORDER, steps: int = STEPS, **settings: Any) -> None:
-        check_steps(order, steps)
-        super().__init__(*arguments, **settings)
-        check_dilation(self.stride, self.dilation)
-        self.order, self.steps = order, steps
-        self.factors = nn.Parameter(self.blocks().first_factors()) if self.blocks().axes else None
 
     def first(self) -> Tensor:
         """Return random orthonormal matrices."""
@@ -73,17 +65,10 @@ class AOCConvTranspose2d(DerivedConvTranspose2d):
 
     def blocks(self) -> BlockKernels:
         """Return how the kernels of the adjoint are made, from this layer's outputs to its inputs."""
+        check_dilation(self.stride, self.dilation)
         inputs, outputs = self.out_channels // self.groups, self.in_channels // self.groups
         middle = max(inputs, per_group(self.in_channels, self.groups, self.stride))
         return BlockKernels(inputs, outputs, middle, self.groups, self.kernel_size, self.stride)
-
-    def _sources(self) -> list[Tensor]:
-        return [self.raw] if self.factors is None else [self.raw, self.factors]
-
-    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """Return the kernels."""
-        raw, factors = sources if len(sources) > 1 else (sources[0], None)
-        return (self.blocks().kernels(raw, factors, self.order, self.steps),)
 
 
 @rule(

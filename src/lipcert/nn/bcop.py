@@ -15,27 +15,19 @@ Also in orthogonium.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from lipcert.bounds import rule
-from lipcert.nn.bases.block_kernels import BlockKernels, per_group
+from lipcert.nn.bases.block_kernels import BlockKernels, BlockLayer, per_group
 from lipcert.nn.bases.conv2d import DerivedConv2d, DerivedConvRule
 from lipcert.nn.bases.derived import Built
-from lipcert.nn.bases.polar import ORDER, STEPS, check_steps
 
 
-class BCOPConv2d(DerivedConv2d):
+class BCOPConv2d(BlockLayer, DerivedConv2d):
     """Compose an orthogonal matrix and projectors: orthogonal with circular padding; any groups."""
 
     takes_groups = True
-
-    def __init__(self, *arguments: Any, order: int = ORDER, steps: int = STEPS, **settings: Any) -> None:
-        check_steps(order, steps)
-        super().__init__(*arguments, **settings)
-        self.order, self.steps = order, steps
-        self.factors = nn.Parameter(self.blocks().first_factors()) if self.blocks().axes else None
 
     def blocks(self) -> BlockKernels:
         """Return how the kernels are made."""
@@ -51,14 +43,6 @@ class BCOPConv2d(DerivedConv2d):
     def first(self, shape: Sequence[int]) -> Tensor:
         """Return random orthonormal matrices."""
         return self.blocks().first_matrices()
-
-    def _sources(self) -> list[Tensor]:
-        return [self.raw] if self.factors is None else [self.raw, self.factors]
-
-    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
-        """Return the kernels."""
-        raw, factors = sources if len(sources) > 1 else (sources[0], None)
-        return (self.blocks().kernels(raw, factors, self.order, self.steps),)
 
 
 @rule(

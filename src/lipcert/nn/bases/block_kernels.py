@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lipcert.errors import InputError
-from lipcert.nn.bases.polar import polar
+from lipcert.nn.bases.derived import Derived
+from lipcert.nn.bases.polar import ORDER, STEPS, check_steps, polar
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,30 @@ class BlockKernels:
                 found = _lengthened(found, basis, axis)
         # Beyond the layer's inputs the middle channels are zero.
         return found[..., : self.inputs].permute(0, 1, 4, 2, 3).flatten(0, 1)
+
+
+class BlockLayer(Derived):
+    """A layer whose kernels come from matrices and, if they are larger than the patches, from factors."""
+
+    raw: nn.Parameter  # the matrices
+
+    def __init__(self, *arguments: Any, order: int = ORDER, steps: int = STEPS, **settings: Any) -> None:
+        check_steps(order, steps)
+        super().__init__(*arguments, **settings)
+        self.order, self.steps = order, steps
+        self.factors = nn.Parameter(self.blocks().first_factors()) if self.blocks().axes else None
+
+    def blocks(self) -> BlockKernels:
+        """Return how the kernels are made."""
+        raise NotImplementedError
+
+    def _sources(self) -> list[Tensor]:
+        return [self.raw] if self.factors is None else [self.raw, self.factors]
+
+    def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
+        """Return the kernels."""
+        raw, factors = sources if len(sources) > 1 else (sources[0], None)
+        return (self.blocks().kernels(raw, factors, self.order, self.steps),)
 
 
 def _lengthened(kernels: Tensor, basis: Tensor, axis: int) -> Tensor:
