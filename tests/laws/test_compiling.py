@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from lipcert import Bounded
-from lipcert.bounds import krylov
 from lipcert.losses import CLL, LOSSES, Loss
 from lipcert.models import MODELS, ModelCard
+from lipcert.waiting import as_on_an_accelerator
 
 pytestmark = pytest.mark.slow
 
-PAPER = ("4c3f", "6c2f", "8c2f")
+PAPER = ("mlp", "4c3f", "6c2f", "8c2f", "lipconv", "cpl", "sll", "sandwich")
 
 
 def check(model: nn.Module, shape: tuple[int, ...], classes: int, loss: Loss, backend: str) -> None:
-    """Compare the objective and its gradients with those of an eager step."""
+    """Compare the objective, its gradients and the vectors that follow the weights with an eager step's."""
     torch._dynamo.reset()
     x, y = torch.rand(6, *shape), torch.arange(6) % classes
     bounded = Bounded(model, shape, estimate="block")
@@ -33,14 +35,16 @@ def check(model: nn.Module, shape: tuple[int, ...], classes: int, loss: Loss, ba
         bounded.zero_grad()
         value = step(x, y)
         value.backward()  # type: ignore[no-untyped-call]
-        found.append([value.detach(), *(p.grad for p in model.parameters() if p.grad is not None)])
+        vectors = [buffer.clone() for buffer in bounded.buffers() if buffer.is_floating_point()]
+        found.append([value.detach(), *(p.grad for p in model.parameters() if p.grad is not None), *vectors])
     for eager, compiled in zip(*found, strict=True):
         torch.testing.assert_close(compiled, eager, rtol=1e-3, atol=1e-5)
 
 
 @pytest.fixture(autouse=True)
-def _as_on_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(krylov, "_SOLVER_ON", ())
+def _as_on_an_accelerator() -> Iterator[None]:
+    with as_on_an_accelerator():
+        yield
 
 
 @pytest.mark.parametrize("name", list(LOSSES))
@@ -53,7 +57,7 @@ def test_every_loss_is_one_graph(name: str) -> None:
 @pytest.mark.parametrize("name", PAPER)
 def test_models_of_the_paper_are_one_graph(name: str) -> None:
     arguments = dict(MODELS[name].example)
-    classes, shape = arguments.pop("num_classes"), tuple(arguments.pop("input_shape"))
+    classes, shape = arguments.pop("num_classes", 3), tuple(arguments.pop("input_shape", (2,)))
     torch.manual_seed(0)
     model = ModelCard(name, classes, shape, arguments).build()
     check(model, shape, classes, CLL(eps=0.1, slack=0.1, lam=1e-3), "aot_eager")

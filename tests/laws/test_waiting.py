@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 import torch
 from torch import nn
 
-from lipcert.bounds import krylov
 from lipcert.data import Dataset
 from lipcert.data.augmentations import AUGMENTATIONS, Augmentation
 from lipcert.losses import CLL, LOSSES, Loss
@@ -21,26 +21,18 @@ from lipcert.train.optimizers import OPTIMIZERS
 from lipcert.train.optimizers.base import MakeOptimizer
 from lipcert.train.state import Training
 from lipcert.train.step import Single
+from lipcert.waiting import as_on_an_accelerator
 from tests.laws.reads import Reads
 
 LOSS = CLL(eps=0.1, slack=0.1, lam=1e-3)
 IMAGES = (3, 8, 8)
 HOST = ("step", "mu_product")
 
-_BJORCK = "Björck's iteration ends when the weights are orthogonal, in the layers or in the head"
-
-# What still waits, and why.
-EXEMPT = {
-    "lipnext": "torch's matrix exponential of OrthogonalAdam chooses its degree on the CPU",
-    "aoc": _BJORCK,
-    "torchlip": _BJORCK,
-    "soc-mlp": "the number of squarings of SOC's exponential follows from the norm of the weights",
-}
-
 
 @pytest.fixture(autouse=True)
-def _as_on_an_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(krylov, "_SOLVER_ON", ())
+def _as_on_an_accelerator() -> Iterator[None]:
+    with as_on_an_accelerator():
+        yield
 
 
 def optimizer(name: str) -> MakeOptimizer:
@@ -114,7 +106,7 @@ def test_no_model_reads(name: str, tmp_path: Path) -> None:
     classes, shape = arguments.pop("num_classes", 3), tuple(arguments.pop("input_shape", (2,)))
     model = ModelCard(name, classes, shape, arguments).build()
     found = reads_of_a_step(tmp_path, model, shape=shape, classes=classes, estimate="block", iterations=1)
-    assert (found == []) == (name not in EXEMPT)
+    assert found == []
 
 
 @pytest.mark.parametrize("name", list(AUGMENTATIONS))

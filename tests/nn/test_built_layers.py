@@ -35,7 +35,7 @@ from lipcert.nn import (
 )
 from lipcert.nn.bases.derived import Derived
 from lipcert.nn.sandwich import cayley
-from lipcert.nn.soc import series_roundings, series_upper, squared_series, unfoldings
+from lipcert.nn.soc import series_roundings, series_upper, unfoldings
 
 
 def jacobian(module: nn.Module, shape: tuple[int, ...]) -> Tensor:
@@ -68,18 +68,6 @@ def test_soc_leaves_out_two_unfoldings_that_have_the_norms_of_the_others() -> No
     left_out = [skew.permute(0, 3, 1, 2).reshape(12, 12), skew.transpose(0, 1).reshape(4, 36)]
     for ours, other in zip(unfoldings(skew), left_out, strict=True):
         torch.testing.assert_close(torch.linalg.svdvals(ours), torch.linalg.svdvals(other))
-
-
-@pytest.mark.parametrize("scale", [0.0, 1e-3, 0.3, 1.0, 30.0])
-def test_the_squared_series_is_the_exponential(scale: float) -> None:
-    torch.manual_seed(0)
-    raw = scale * torch.randn(9, 9, dtype=torch.float64)
-    a = (raw - raw.T).requires_grad_()
-    ours, theirs = squared_series(a), torch.linalg.matrix_exp(a)
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9 * max(1.0, scale))
-    weights = torch.randn_like(ours)
-    slope, expected = (torch.autograd.grad((f * weights).sum(), a)[0] for f in (ours, theirs))
-    torch.testing.assert_close(slope, expected, rtol=1e-7, atol=1e-7)
 
 
 def test_soc_with_fewer_terms_is_less_so() -> None:

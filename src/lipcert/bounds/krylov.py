@@ -8,9 +8,7 @@ carry no gradient, σ does.
 
 from __future__ import annotations
 
-import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -18,25 +16,12 @@ from torch import Tensor, nn
 
 from lipcert.bounds.contract import Rule
 from lipcert.bounds.rule_options import PowerIteration
+from lipcert.waiting import is_read_at_once
 
 M = TypeVar("M", bound=nn.Module)
 
 # The largest Krylov space; longer iterations restart from its best vector.
 _KRYLOV = 8
-
-# Devices on which torch's eigenvalue solver is used. It looks at its outcome, for which a GPU would wait.
-_SOLVER_ON: tuple[str, ...] = ("cpu", "meta")
-
-
-@contextlib.contextmanager
-def as_on_an_accelerator() -> Iterator[None]:
-    """Find eigenvectors on every device as on a GPU inside this context, to compare devices."""
-    global _SOLVER_ON
-    before, _SOLVER_ON = _SOLVER_ON, ()
-    try:
-        yield
-    finally:
-        _SOLVER_ON = before
 
 
 class LinearPart(PowerIteration[M], ABC):
@@ -103,7 +88,7 @@ def _largest_eigenpair(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Find the largest eigenpair of a symmetric matrix given by its upper triangle."""
     # Weights that are not finite are reported elsewhere; here they must not stop the eigenvalue solver.
     matrix = torch.nan_to_num(matrix)
-    if matrix.device.type not in _SOLVER_ON:
+    if not is_read_at_once(matrix):  # torch's solver looks at its outcome
         return _by_squaring(matrix)
     values, vectors = torch.linalg.eigh(matrix, UPLO="U")
     return values[-1], vectors[:, -1]

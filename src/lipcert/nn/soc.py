@@ -36,6 +36,7 @@ from lipcert.bounds.rules.linear import dense_upper
 from lipcert.errors import InputError
 from lipcert.nn.bases.conv2d import space_to_depth, square_side
 from lipcert.nn.bases.derived import Built, Derived
+from lipcert.nn.bases.exponential import exponential
 from lipcert.nn.bases.linear import DerivedLinear, DerivedLinearRule
 from lipcert.types import Effort, Shape
 
@@ -46,9 +47,6 @@ _SCALE = 0.7
 
 # Power iterations per training step, and before the first step.
 _ITERATIONS, _FIRST_ITERATIONS = 1, 50
-
-# Up to this size, the series of degree 8 has an error of 1e-11.
-_SERIES_REACH = 0.25
 
 # Cells per unit of ‖A‖² in which the series is bounded; larger norms are bounded by the exponential.
 _CELLS, _FAR = 64, 5.0
@@ -189,30 +187,8 @@ class SOCLinear(DerivedLinear):
     def derive(self, *sources: Tensor) -> tuple[Tensor, ...]:
         """Return W."""
         (raw,) = sources
-        exponential = squared_series if self.training and not raw.is_meta else torch.linalg.matrix_exp
-        return (exponential(raw - raw.T)[: self.out_features, : self.in_features],)
-
-
-def squared_series(a: Tensor) -> Tensor:
-    """Return exp(a) to 1e-9: the series of degree 8 at a/2^s, squared. Torch's backward pass is far slower.
-
-    Example:
-        >>> squared_series(torch.tensor([[0.0, -1.0], [1.0, 0.0]]))  # cos 1, sin 1
-        tensor([[ 0.5403, -0.8415],
-                [ 0.8415,  0.5403]])
-    """
-    square = a @ a
-    size = math.sqrt(float(torch.linalg.matrix_norm(square.detach(), 1)))  # ≥ the largest |eigenvalue|
-    squarings = max(0, math.frexp(size / _SERIES_REACH)[1])
-    b, b2 = a * 0.5**squarings, square * 0.25**squarings
-    b3 = b2 @ b
-    c = [1 / math.factorial(j) for j in range(9)]
-    eye = torch.eye(len(a), dtype=a.dtype, device=a.device)
-    inner = c[3] * eye + c[4] * b + c[5] * b2 + b3 @ (c[6] * eye + c[7] * b + c[8] * b2)
-    found = eye + b + c[2] * b2 + b3 @ inner
-    for _ in range(squarings):
-        found = found @ found
-    return found
+        take = exponential if self.training and not raw.is_meta else torch.linalg.matrix_exp
+        return (take(raw - raw.T)[: self.out_features, : self.in_features],)
 
 
 def unfoldings(kernels: Tensor) -> list[Tensor]:

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 import lipcert.nn  # noqa: F401  registers lipcert's own layers
 from lipcert.bounds import Bounded
 from lipcert.bounds.contract import RULES
-from lipcert.bounds.krylov import as_on_an_accelerator
 from lipcert.data.augmentations import AUGMENTATIONS
 from lipcert.losses import CLL, LOSSES
 from lipcert.models import MODELS, ModelCard
 from lipcert.train.optimizers import OPTIMIZERS, optimizer_for
 from lipcert.types import PairLip, Shape
+from lipcert.waiting import as_on_an_accelerator
 
 _BATCH, _CLASSES, _FEATURES = 6, 5, 4
 

@@ -68,7 +68,8 @@ class Derived(nn.Module):
             return tuple(self.get_buffer(f"fixed{i}") for i in range(self._fixed))
         if self.training:
             with full_precision(self._sources()[0].device.type):
-                self._follow_weights()
+                if isinstance(self, Follower):
+                    self._follow_weights()
                 return self.derive(*self._sources())
         return self._settled()
 
@@ -95,11 +96,10 @@ class Derived(nn.Module):
         """Return whether `derive` has to bound norms from above: not in training, nor for an estimate."""
         return not (self.training or self._is_estimating)
 
-    @_not_compiled
     @torch.no_grad()
     def _follow_weights(self) -> None:
         """Improve the vectors, unless `Bounded` has done so in this step."""
-        if isinstance(self, Follower) and may_follow():
+        if may_follow():
             with outside_transforms(self._sources()):
                 self.follow()
 

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from lipcert.errors import InputError
 from lipcert.transforms import is_transformed
+from lipcert.waiting import is_read_at_once
 
 # The usual order and number of steps.
 ORDER, STEPS = 1, 15
@@ -40,8 +41,8 @@ def check_steps(order: int, steps: int) -> None:
 def polar(x: Tensor, order: int = ORDER, steps: int = STEPS) -> Tensor:
     """Return almost the polar factor of matrices (…, n, m), a contraction; zero stays zero.
 
-    No step is made that would change nothing but rounding errors. No gradient passes the first division, as
-    the polar factor does not depend on the length of W.
+    No step is made that would change nothing but rounding errors, where that is seen without waiting. No
+    gradient passes the first division, as the polar factor does not depend on the length of W.
 
     Example:
         >>> polar(torch.tensor([[0.0, 2.0], [3.0, 0.0]])).round(decimals=4)
@@ -176,7 +177,8 @@ def _series(gram: Tensor, order: int) -> Tensor:
 
 def _is_last(gram: Tensor) -> bool:
     """Return whether one more step reaches the limit, as far as the precision goes: δ becomes ⅜δ²."""
-    if gram.is_meta or is_transformed(gram) or torch._C._are_functorch_transforms_active():
+    is_unread = gram.is_meta or not is_read_at_once(gram)
+    if is_unread or is_transformed(gram) or torch._C._are_functorch_transforms_active():
         return False
     eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
     off = torch.linalg.matrix_norm(gram.detach() - eye).amax()

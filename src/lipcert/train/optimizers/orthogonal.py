@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lipcert.nn.bases.exponential import exponential
 from lipcert.nn.shift_mix import OrthogonalParameter, nearest_orthogonal
 
 
@@ -77,7 +78,7 @@ class OrthogonalAdam(torch.optim.Adam):
         count = float(state["step"])
         size = (square / (1 - second**count)).sqrt().add_(group["eps"])
         angle = -group["lr"] * (mean / (1 - first**count)) / size
-        matrix.copy_(polished(torch.linalg.matrix_exp(angle) @ matrix))
+        matrix.copy_(polished(exponential(angle) @ matrix))
 
 
 def polished(matrix: Tensor) -> Tensor:
