@@ -20,6 +20,7 @@ ORDER = [
     "progress",
     "types",
     "transforms",
+    "waiting",
     "atomic",
     "locks",
     "cores",

@@ -1,4 +1,4 @@
-"""Where a program that reads a number of a tensor has to wait.
+"""Say where a program that reads a number of a tensor has to wait.
 
 A GPU works through a queue, and a number is there when the queue is empty. Code that runs in every training
 step asks here first, and does without the number where it would have to wait.

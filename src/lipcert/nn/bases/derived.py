@@ -68,8 +68,7 @@ class Derived(nn.Module):
             return tuple(self.get_buffer(f"fixed{i}") for i in range(self._fixed))
         if self.training:
             with full_precision(self._sources()[0].device.type):
-                if isinstance(self, Follower):
-                    self._follow_weights()
+                self._follow_weights()
                 return self.derive(*self._sources())
         return self._settled()
 
@@ -99,7 +98,7 @@ class Derived(nn.Module):
     @torch.no_grad()
     def _follow_weights(self) -> None:
         """Improve the vectors, unless `Bounded` has done so in this step."""
-        if may_follow():
+        if isinstance(self, Follower) and may_follow():
             with outside_transforms(self._sources()):
                 self.follow()
 
