@@ -14,7 +14,8 @@ from lipcert.bounds.rules.shapes import Permute, Reshape
 from lipcert.bounds.tracing.program import Program, Step
 from lipcert.errors import InputError
 
-_MOVES = (nn.Flatten, nn.Unflatten, nn.Identity, Permute, Reshape)
+# Layers that only move numbers.
+MOVES = (nn.Flatten, nn.Unflatten, nn.Identity, Permute, Reshape)
 
 
 def refuse_branches(program: Program) -> None:
@@ -35,7 +36,7 @@ def constant_beyond(module: nn.Module) -> tuple[float, float] | None:
 
 def carried(module: nn.Module, active: Tensor, output: Tensor) -> Tensor:
     """Mark what can change in the output: the same entries if the layer moves or maps single entries."""
-    if plain_type(module) in _MOVES:
+    if plain_type(module) in MOVES:
         moved: Tensor = module.forward(active)
         return moved
     return active if constant_beyond(module) is not None else torch.ones_like(output)

@@ -113,6 +113,9 @@ class Certifier:
             with summing(self.proved.where):
                 local = local_bound(self.proved.features, self.proved.bound, x, ball).on_cpu()
             smaller = torch.minimum(at_x.constants, self.proved.head.local_constants(local, at_x.top))
+            unsure = rival_radii(at_x.margin, smaller, at_x.top) < ball
+            ahead = self.proved.head.stays_ahead(local, at_x.margin, at_x.top, unsure)
+            smaller = torch.where(ahead, 0.0, smaller)  # this rival is out of reach, as far as the ball goes
             here, nearest = nearest_rival(at_x.margin, smaller, at_x.top)
             better = here.clamp_max(ball) > radius
             radius = torch.where(better, here.clamp_max(ball), radius)

@@ -12,9 +12,13 @@ from lipcert.bounds.bounded import binary_as_two, binary_rows
 from lipcert.bounds.contract import sample_norm
 from lipcert.bounds.evaluation import DOUBLE, FLOAT32, LONGEST, Arithmetic, Deployed, Evaluation, no_overflow
 from lipcert.bounds.provers.rounding import SAFETY, TINY32, TINY_ROOT, U, gamma
+from lipcert.certificates.ball_and_box import largest_growth
 from lipcert.certificates.local import Local
 from lipcert.errors import InputError
 from lipcert.types import pairwise_distance
+
+# The numbers of pairs of classes that are looked at together.
+_NUMBERS = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,19 @@ class Head:
         squares = [((self.rows[top] - row) ** 2 * moving).sum(1) for row in self.rows]
         spread = torch.stack(squares, dim=1).sqrt() * (1 + (self.length + 16) * U)
         return (spread + self.length * TINY_ROOT) * local.constant[:, None] * (1 + 4 * U)
+
+    def stays_ahead(self, local: Local, margin: Tensor, top: Tensor, unsure: Tensor) -> Tensor:
+        """Return for these pairs whether i = top stays ahead of j on all of the ball: (B, N)."""
+        ahead = torch.zeros_like(unsure)
+        if local.steps.low.shape[1] != self.length:
+            return ahead
+        pairs = (unsure & (margin > 0)).nonzero()
+        for part in torch.split(pairs, max(1, _NUMBERS // self.length)):
+            sample, rival = part.unbind(1)
+            steps = local.steps.of(sample)
+            lost = largest_growth(self.rows[rival] - self.rows[top[sample]], steps, local.distance[sample])
+            ahead[sample, rival] = margin[sample, rival] > lost
+        return ahead
 
     @property
     def length(self) -> int:

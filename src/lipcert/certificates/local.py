@@ -10,7 +10,8 @@ maximum). Its row of this matrix and its column of the next are then left out:
 $$ K \leftarrow K \cdot \|M_{out} W M_{in}\|_2 $$
 
 with the proved norm of every sample's own masked matrix. Convolutions keep their global norm, but the pixels
-that are constant after them leave the next dense layer.
+that are constant after them leave the next dense layer. Beside the ball, a box around each layer's values is
+followed (box.py); what it shows to be constant drops out as well.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lipcert.bounds.provers.factorisation import gram_uppers, scale_to_one
 from lipcert.bounds.provers.rounding import SAFETY, U
 from lipcert.bounds.rules.linear import LinearRule
 from lipcert.bounds.tracing.program import Program, Step
+from lipcert.certificates.box import Box, box_after
 
 # The largest side of masked Gram matrices that are proved per sample, and the numbers made at once.
 _LARGEST_SIDE = 1024
@@ -37,14 +39,17 @@ _LARGEST_EXPONENT = 900  # beyond, scaling back may overflow or underflow
 
 @dataclass(frozen=True)
 class Local:
-    """The constant of the features on each sample's ball, and which features move."""
+    """The constant of the features on each sample's ball, which features move, and how far at most."""
 
     constant: Tensor  # (B,), from above
     active: Tensor  # (B, D), 1 or 0
+    steps: Box  # (B, D): from the features of the sample to those anywhere on the ball
+    distance: Tensor  # (B,): the same as a length
 
     def on_cpu(self) -> Local:
         """Return the same numbers on the CPU."""
-        return Local(self.constant.cpu(), self.active.cpu())
+        steps = Box(self.steps.low.cpu(), self.steps.high.cpu())
+        return Local(self.constant.cpu(), self.active.cpu(), steps, self.distance.cpu())
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,11 @@ class _Here:
     error: Tensor  # (B,) rounding error of the value
     constant: Tensor  # (B,) of everything so far, on the ball
     active: Tensor  # shaped like the value: 0 where it is constant on the ball
+    box: Box  # holds the values on the ball
+
+    def steps(self) -> Box:
+        """Return the box of the steps from the exact values of the samples: (B, D)."""
+        return self.box.shifted(self.value, self.error.view(-1, *[1] * (self.value.ndim - 1)))
 
 
 def balls_for(radii: Sequence[float]) -> tuple[float, ...]:
@@ -66,11 +76,13 @@ def local_bound(program: Program, bound: Bound, x: Tensor, radius: float) -> Loc
     """Bound the features of a sequence of layers, in float64, on balls of this radius."""
     refuse_branches(program)
     ones = x.new_ones(len(x))
-    here = _Here(x, 0 * ones, ones, torch.ones_like(x))
+    whole = Box.around(x, torch.full_like(x, SAFETY * radius))
+    here = _Here(x, 0 * ones, ones, torch.ones_like(x), whole)
     following = [step.module for step in program.steps[1:]] + [nn.Identity()]
     for step, after, layer in zip(program.steps, following, bound.layers, strict=True):
         here = _advance(step, after, layer.upper, here, radius)
-    return Local(here.constant.clamp_max(bound.value), here.active.flatten(1))
+    constant = here.constant.clamp_max(bound.value)
+    return Local(constant, here.active.flatten(1), here.steps(), SAFETY * radius * constant)
 
 
 def _advance(step: Step, after: nn.Module, upper: float, before: _Here, radius: float) -> _Here:
@@ -78,15 +90,16 @@ def _advance(step: Step, after: nn.Module, upper: float, before: _Here, radius: 
     roundoff = step.rule.roundoff(step.module, [before.value], output)
     error = SAFETY * (upper * before.error + roundoff + step.departure)
     active = carried(step.module, before.active, output)
+    column = (-1, *[1] * (output.ndim - 1))
+    distance = SAFETY * (before.constant * radius).view(column)
+    far = SAFETY * (reach(step, upper, before.active, output) * distance + error.view(column))
+    box = Box.around(output, far.expand_as(output)).overlap(box_after(step, before.box))
     edges = constant_beyond(after)
     if edges is not None:
-        column = (-1, *[1] * (output.ndim - 1))
-        distance = SAFETY * (before.constant * radius).view(column)
-        slack = reach(step, upper, before.active, output) * distance + error.view(column)
         low, high = edges
-        active = torch.where((output + slack <= low) | (output - slack >= high), 0.0, active)
+        active = torch.where((box.high <= low) | (box.low >= high), 0.0, active)
     norm = masked_norm(step, upper, before.active, active)
-    return _Here(output, error, before.constant * norm * (1 + 4 * U), active)
+    return _Here(output, error, before.constant * norm * (1 + 4 * U), active, box)
 
 
 def masked_norm(step: Step, upper: float, before: Tensor, after: Tensor) -> Tensor:
