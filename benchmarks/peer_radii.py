@@ -25,7 +25,7 @@ from lipcert.bounds.bounded import binary_as_two
 from lipcert.bounds.krylov import first_vector
 from lipcert.bounds.tracing.program import trace
 from lipcert.certificates.loading import load
-from lipcert.certificates.radius import nearest_rival, unrounded
+from lipcert.certificates.radius import rival_radii, unrounded
 from lipcert.data import load as load_data
 from lipcert.nn import MinMax
 from results import write_table
@@ -100,8 +100,7 @@ def by_power_iteration(model: nn.Module, shape: tuple[int, ...], x: Tensor, iter
     logits = binary_as_two(model(x))
     top = logits.argmax(1)
     margin = logits.gather(1, top[:, None]) - logits
-    radius, _ = nearest_rival(margin, constant * torch.cdist(rows, rows)[top], top, unrounded)
-    return radius
+    return rival_radii(margin, constant * torch.cdist(rows, rows)[top], top, unrounded).amin(1)
 
 
 def nearest_examples(model: nn.Module, x: Tensor) -> Tensor:
