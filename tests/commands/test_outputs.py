@@ -12,7 +12,7 @@ import pytest
 
 from lipcert import atomic
 from lipcert.errors import InputError, LipcertError
-from lipcert.models.trained import model_place
+from lipcert.models.model_names import model_place
 from lipcert.recipes import execution
 from lipcert.runs import Run
 

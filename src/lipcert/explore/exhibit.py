@@ -18,7 +18,7 @@ from lipcert.errors import InputError, LipcertError
 from lipcert.explore.image_view import Judge
 from lipcert.models import ModelCard
 from lipcert.models.model_files import model_file, read_card
-from lipcert.models.trained import model_place
+from lipcert.models.model_names import model_place
 from lipcert.progress import proving
 from lipcert.recipes import read_run_recipe
 from lipcert.report.report_inputs import Finished

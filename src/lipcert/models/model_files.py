@@ -21,7 +21,8 @@ from lipcert.atomic import write_atomically
 from lipcert.errors import InputError
 from lipcert.extensions import needed_by
 from lipcert.models.base import MODELS, create
-from lipcert.models.trained import RECIPE, WEIGHTS, model_place, trained_models
+from lipcert.models.model_names import model_place
+from lipcert.models.trained import RECIPE, WEIGHTS, trained_models
 from lipcert.nn import FixedLinear
 from lipcert.suggestions import meant
 

@@ -37,7 +37,7 @@ EffortName = Annotated[str, typer.Option(help="Proof effort: auto, exact or fast
 Model = Annotated[
     str,
     typer.Argument(
-        help="Model: a run directory, a .safetensors file or a name (`lipcert list trained`).",
+        help="Model: a run directory, a .safetensors file, hf://OWNER/NAME or one of `lipcert list trained`.",
         autocompletion=completion.models,
     ),
 ]
