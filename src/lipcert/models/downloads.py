@@ -6,9 +6,13 @@ server, `HF_HOME` another place of the cache.
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lipcert
 from lipcert.errors import InputError, LipcertError, reason
@@ -46,7 +50,7 @@ def hub_address(name: str) -> HfUri:
     try:
         address = parse_hf_uri(name)
     except ValueError as error:
-        raise InputError(f"{shown(name)}: {_EXPECTED} ({shown(reason(error), 200)})") from None
+        raise InputError(f"{shown(name)}: {_EXPECTED} ({shown(reason(error).strip(), 200)})") from None
     if address.type != "model" or address.path_in_repo:
         raise InputError(f"{shown(name)}: {_EXPECTED}: a whole model, no file or data set")
     return address
@@ -67,13 +71,15 @@ def _download(name: str, address: HfUri) -> Path:
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     try:
-        folder = snapshot_download(
-            address.id,
-            revision=address.revision,
-            allow_patterns=[MANIFEST, *FILES, f"{CODE}/*.py"],
-            library_name="lipcert",
-            library_version=lipcert.__version__,
-        )
+        with talking_to_the_hub():
+            folder = snapshot_download(
+                address.id,
+                revision=address.revision,
+                allow_patterns=[MANIFEST, *FILES, f"{CODE}/*.py"],
+                library_name="lipcert",
+                library_version=lipcert.__version__,
+                tqdm_class=_bars(),
+            )
     except RevisionNotFoundError:
         raise InputError(f"{name}: the model has no revision {address.revision or 'main'}") from None
     except RepositoryNotFoundError:
@@ -84,6 +90,32 @@ def _download(name: str, address: HfUri) -> Path:
         # Besides its own errors the package passes on those of the network, the disk and its HTTP client.
         raise hub_failure(f"{name}: cannot be downloaded from {endpoint()}", error) from error
     return Path(folder)
+
+
+def _bars() -> Any:
+    """Return bars that are hidden where stderr is not a terminal."""
+    from huggingface_hub.utils.tqdm import tqdm
+
+    class Bars(tqdm):
+        """The bars of huggingface_hub, of which one is always shown."""
+
+        def __init__(self, *args: Any, **given: Any) -> None:
+            super().__init__(*args, **{**given, "disable": not sys.stderr.isatty()})  # type: ignore[no-untyped-call]
+
+    return Bars
+
+
+@contextlib.contextmanager
+def talking_to_the_hub() -> Iterator[None]:
+    """Keep huggingface_hub's log of every retry off the terminal: one line tells what failed in the end."""
+    from huggingface_hub.utils.logging import get_verbosity, set_verbosity
+
+    before = get_verbosity()
+    set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        set_verbosity(before)
 
 
 def endpoint() -> str:

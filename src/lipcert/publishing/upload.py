@@ -6,7 +6,7 @@ from pathlib import Path
 
 import lipcert
 from lipcert.errors import InputError
-from lipcert.models.downloads import PREFIX, endpoint, hub_address, hub_failure
+from lipcert.models.downloads import PREFIX, endpoint, hub_address, hub_failure, talking_to_the_hub
 from lipcert.models.manifest import MANIFEST, check_published, read_manifest
 
 
@@ -30,10 +30,15 @@ def upload(folder: Path, name: str, *, private: bool = False) -> str:
     api = HfApi(library_name="lipcert", library_version=lipcert.__version__)
     files = [*read_manifest(folder).files, MANIFEST]
     added = [CommitOperationAdd(path_in_repo=file, path_or_fileobj=folder / file) for file in files]
+    message = f"Publish with lipcert {lipcert.__version__}"
     try:
-        api.create_repo(name, private=private or None, exist_ok=True)
-        done = api.create_commit(name, added, commit_message=f"Publish with lipcert {lipcert.__version__}")
+        with talking_to_the_hub():
+            api.create_repo(name, private=private or None, exist_ok=True)
+            done = api.create_commit(name, added, commit_message=message)
     except Exception as error:  # as for downloads: of the package, the network or its HTTP client
-        where = f"{folder} is complete but could not be uploaded to {endpoint()} as {name}"
-        raise hub_failure(where, error) from error
+        what = (
+            f"{folder} is complete, but cannot be uploaded to {endpoint()} as {name}; "
+            "--overwrite tries again, with a token that may write there"
+        )
+        raise hub_failure(what, error) from error
     return str(done.commit_url)
