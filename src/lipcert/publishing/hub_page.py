@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lipcert.certificates.statement import Accuracy, Statement
 from lipcert.data.base import Split
-from lipcert.models.downloads import PREFIX, require_hub
+from lipcert.models.downloads import PREFIX
 from lipcert.report.model_card import model_card
 from lipcert.runs import Run
 from lipcert.tables.kinds import RADIUS
@@ -20,7 +20,6 @@ _IMAGE = 3  # dimensions
 
 def hub_page(run: Run, name: str, address: str, license: str | None, code: list[str]) -> str:
     """Return the text of README.md; `address` is what a user gives to `lipcert.load`."""
-    require_hub("publish")
     from huggingface_hub import ModelCardData
 
     statement = run.statement()

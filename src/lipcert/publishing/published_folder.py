@@ -29,6 +29,7 @@ from lipcert.certificates.loading import load
 from lipcert.certificates.statement import write_certificate
 from lipcert.errors import InputError
 from lipcert.extensions import Extension
+from lipcert.models.downloads import require_hub
 from lipcert.models.manifest import (
     CARD,
     CODE,
@@ -64,6 +65,7 @@ def publish(
     `address` is the name on the hub that the page tells its readers to load. `overwrite`
     replaces a model that was published there before, and nothing else.
     """
+    require_hub("publish")
     run = Run(model_place(source))
     if not run.path.is_dir():
         raise InputError(
