@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 import yaml
 from huggingface_hub import ModelCard
@@ -372,3 +373,46 @@ def test_changed_code_is_not_published(cli: Cli, tmp_path: Path, forget: Callabl
 def test_data_with_a_usual_place_is_looked_for_there() -> None:
     described = DataSource.model_validate({"name": "cifar10", "root": "/data/private", "val": 0.1})
     assert portable_data(described).model_dump() == {"name": "cifar10", "val": 0.1}
+
+
+def hostile(published: Path, metadata: str, extra: str = "weight") -> None:
+    """Give a folder a file of weights with any description, and a manifest that fits."""
+    file = published / "model.safetensors"
+    tensors = {**safetensors.torch.load_file(file), extra: torch.zeros(1)}
+    safetensors.torch.save_file(tensors, file, metadata={"lipcert": metadata})
+    write_manifest(published, FILES)
+
+
+def test_descriptions_of_a_malicious_author_are_one_plain_line(published: Path, cli: Cli) -> None:
+    with safetensors.safe_open(published / "model.safetensors", framework="pt") as file:
+        card = json.loads(file.metadata()["lipcert"])
+    for odd, said in [
+        ("[" * 100_000, "model card cannot be read"),
+        (json.dumps({**card, "name": "\x1b[2J"}), r"unknown model '\x1b[2J'"),
+        (json.dumps({**card, "arguments": {"\x1b[2J\n": 1}}), r"\x1b[2J\n: unknown argument"),
+        (json.dumps({**card, "arguments": {"widths": [10**9, 10**9]}}), "choose smaller sizes"),
+        (json.dumps(card), r"weights do not fit a mlp: \x1b[2J"),
+    ]:
+        hostile(published, odd, extra="\x1b[2J")
+        status, out, err = cli("inspect", str(published))
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert err.rstrip("\n").isprintable()
+        assert said in err
+
+
+def test_recipes_of_a_malicious_author_end_soon_and_execute_nothing(published: Path, cli: Cli) -> None:
+    recipe = (published / "recipe.yaml").read_text(encoding="utf-8").replace("claim:", "was:")
+    grown = ["- &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    grown += [f"- &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]  # 9¹² values
+    for content, said in [
+        ("claim:\n" + "\n".join(grown) + "\n" + recipe, "values, its YAML aliases stand for more"),
+        ("claim: &a [*a]\n" + recipe, "values, its YAML aliases stand for more"),
+        ("claim: !!python/object/apply:os.mkdir [executed]\n" + recipe, "could not determine a constructor"),
+        ("imports: [os.path]\n" + recipe, "if you trust it, add --import os.path"),
+    ]:
+        (published / "recipe.yaml").write_text(content, encoding="utf-8")
+        write_manifest(published, FILES)
+        status, out, err = cli("verify", str(published))
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert said in err
+    assert not Path("executed").exists()

@@ -1,4 +1,4 @@
-"""What a MODEL argument may be: a path on disk, a name in the package, a name on the Hugging Face Hub.
+"""Find the MODEL of an argument: a path on disk, a name in the package or one on the Hugging Face Hub.
 
 Every command and `lipcert.load` ask here, so all of them take the same names.
 """
