@@ -31,6 +31,9 @@ PARSED = {
     "lipcert train cifar10-": "needs CIFAR-10, and half an hour or several GPUs",
     "lipcert sweep": "dozens of trainings, on a cluster; tests/sweeps runs smaller ones",
     "lipcert reproduce": "many minutes; tests/commands/work/test_reproduction.py runs smaller ones",
+    "lipcert publish runs/folder": "uploads; tests/publishing does so to a server of its own",
+    "lipcert verify hf://": "downloads",
+    "lipcert predict hf://": "downloads",
     "lipcert explore": "serves a page until it is stopped; tests/explore opens it",
     "lipcert report runs/cifar10-": "of trainings that are not run; tests/report runs it",
 }

@@ -42,10 +42,11 @@ VERBS = set(
     Convolve Copy Count Create Crop Decode Decorate Describe Detail Divide Do Download Draw Drop End
     Estimate Evaluate Exclude Expand Find Fix Fold Forget Give Group Hand Hash Hold Import Improve
     Interpolate Interrupt Iterate Join Judge Keep Lay Leave Let List Load Look Make Map Mark Measure
-    Merge Mirror Mix Move Multiply Name Note Open Pack Parse Pool Predict Prepare Print Prove Pull Put Raise
+    Merge Mirror Mix Move Multiply Name Note Open Pack Parse Pool Predict Prepare Print Prove Publish Pull Put
+    Raise
     Read Record Reflect Refuse Register Remove Repeat Replace Report Reshape Restore Return Round Run
     Save Say Search Select Send Serve Set Show Silence Sort Split Square Start State Stop Subtract Suggest Sum
-    Summarise Swap Take Tell Tie Trace Train Transform Turn Update Use Vary Wait Warn Write Yield
+    Summarise Swap Take Tell Tie Trace Train Transform Turn Update Upload Use Vary Wait Warn Write Yield
     """,
     )
 )

@@ -12,7 +12,7 @@ import pytest
 
 from lipcert import atomic
 from lipcert.errors import InputError, LipcertError
-from lipcert.models.trained import model_place
+from lipcert.models.model_names import model_place
 from lipcert.recipes import execution
 from lipcert.runs import Run
 
@@ -198,4 +198,4 @@ def test_a_place_for_csv_is_checked_before_any_image_is_read(
 def test_no_name_is_no_directory(cli: Cli) -> None:
     status, _, err = cli("certify", "")
     assert (status, err.count("\n")) == (2, 1)
-    assert "model: expected a run directory, a file or the name of a model, got ''" in err
+    assert "model: expected a run directory, a file, the name of a model or hf://OWNER/NAME, got ''" in err

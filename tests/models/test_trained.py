@@ -19,7 +19,8 @@ from lipcert.commands.work.certify_model import verify_file
 from lipcert.errors import InputError
 from lipcert.models import ModelCard, create, save, trained
 from lipcert.models.model_files import model_file, read_card, round_to_16_bits
-from lipcert.models.trained import model_place, trained_models
+from lipcert.models.model_names import model_place
+from lipcert.models.trained import trained_models
 from lipcert.report.model_card import model_card
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lipcert.certificates.statement import read_certificate
-from lipcert.models.trained import model_place
+from lipcert.models.model_names import model_place
 from lipcert.report.certificate_tables import certificate_table
 from lipcert.report.model_card import model_card
 

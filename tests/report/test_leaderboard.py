@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lipcert.certificates.statement import read_certificate
-from lipcert.models.trained import model_place, trained_models
+from lipcert.models.model_names import model_place
+from lipcert.models.trained import trained_models
 from lipcert.recipes import read_recipe
 from lipcert.report.leaderboard import _command, leaderboard, leaderboard_table
 

@@ -12,7 +12,7 @@ import torch
 from lipcert.certificates.loading import load
 from lipcert.errors import InputError
 from lipcert.models import ModelCard
-from lipcert.models.trained import model_place
+from lipcert.models.model_names import model_place
 from lipcert.runs import Run
 from lipcert.runs.metrics import Metrics, Validation
 

@@ -14,10 +14,12 @@ from lipcert.models.trained import WEIGHTS, is_packaged
 
 
 def load(source: str | Path, statement: Statement | None = None) -> nn.Module:
-    """Return the model of a run directory, a .safetensors file or the package, in evaluation mode.
+    """Return the model of a run directory, a .safetensors file, the package or a hub, in evaluation mode.
 
-    Weights that are not those of the certificate beside them are refused; `statement` is that certificate
-    if it was read already.
+    A name such as hf://owner/name or hf://owner/name@revision is a model of the Hugging Face Hub, which is
+    downloaded unless it is in its cache. Files that are not as they were published are refused, and so are
+    weights that are not those of the certificate beside them. `statement` is that certificate if it was read
+    already.
 
     Example:
         >>> load("moons-cll")[0]

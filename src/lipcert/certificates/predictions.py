@@ -21,7 +21,7 @@ from lipcert.data.image_files import Form, Mode, is_image, read_image
 from lipcert.errors import InputError
 from lipcert.models import ModelCard
 from lipcert.models.model_files import model_file, read_card
-from lipcert.models.trained import model_place
+from lipcert.models.model_names import model_place
 from lipcert.progress import proving, tracked
 
 # The images that are decoded and certified at a time.

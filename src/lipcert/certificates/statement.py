@@ -11,16 +11,14 @@ from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from lipcert.atomic import write_json
 from lipcert.certificates.certificate import Rounding
-from lipcert.certificates.strict_files import Strict, read_json, validated
 from lipcert.data.base import Split
 from lipcert.environment import Environment
 from lipcert.errors import InputError
+from lipcert.models.trained import CERTIFICATE
+from lipcert.strict_files import Hash, Strict, read_json, validated
 from lipcert.types import Effort
 
 FORMAT = 2
-
-# The name of the file in a run directory.
-CERTIFICATE = "certificate.json"
 
 _WHAT = "a lipcert certificate"
 
@@ -32,7 +30,6 @@ _ROOM = Decimal("1e-8")
 _NINE_DIGITS = Context(prec=9, rounding=ROUND_CEILING)
 
 Constant = Annotated[float, Field(ge=0)]  # from above
-Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Architecture(Strict):

@@ -38,7 +38,6 @@ from lipcert.certificates.statement import (
     Statement,
     claimed,
 )
-from lipcert.certificates.strict_files import shown
 from lipcert.data import Dataset
 from lipcert.data.base import Split
 from lipcert.environment import environment
@@ -46,6 +45,7 @@ from lipcert.hashing import tensors_sha256
 from lipcert.losses import Loss
 from lipcert.models import ModelCard
 from lipcert.progress import tracked
+from lipcert.strict_files import shown
 
 # Samples certified at once.
 _BATCH = 512

@@ -18,7 +18,7 @@ def explore(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="Model: a run directory, a .safetensors file or a name.",
+            help="Model: a run directory, a .safetensors file, hf://OWNER/NAME or a name.",
             show_default="cifar10-4c3f-cll",
             autocompletion=completion.models,
         ),

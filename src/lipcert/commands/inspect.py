@@ -16,7 +16,7 @@ def inspect(
     model: Annotated[
         str,
         typer.Argument(
-            help="Model: a run directory, a .safetensors file, a name, or FILE.py:NAME (executed)."
+            help="Model: a run directory, a .safetensors file, hf://OWNER/NAME, a name or FILE.py:NAME (run)."
         ),
     ],
     input_shape: Annotated[

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
@@ -18,7 +17,7 @@ from lipcert.errors import InputError, LipcertError
 from lipcert.explore.image_view import Judge
 from lipcert.models import ModelCard
 from lipcert.models.model_files import model_file, read_card
-from lipcert.models.trained import model_place
+from lipcert.models.model_names import is_path, model_place
 from lipcert.progress import proving
 from lipcert.recipes import read_run_recipe
 from lipcert.report.report_inputs import Finished
@@ -45,7 +44,7 @@ class Exhibit:
     def open(cls, source: str) -> Exhibit:
         """Load and prove a model; raise `InputError` if there is no such model."""
         card = read_card(model_file(source))
-        run = _run_of(model_place(source))
+        run = _run_of(source)
         statement = find_certificate(model_place(source)) if run is None else run.found_certificate
         try:
             form = image_form(source, card, statement)
@@ -63,12 +62,13 @@ def _judge(source: str, card: ModelCard, form: Form, statement: Statement | None
     return Judge(model, prover, form, names, sharpness(statement))
 
 
-def _run_of(place: Path) -> Finished | None:
-    """Return the run of a directory with a recipe (a run or a pretrained model), else None."""
+def _run_of(source: str) -> Finished | None:
+    """Return the run of a directory with a recipe (a run, a published or a pretrained model), else None."""
+    place = model_place(source)
     run = Run(place)
     if not run.recipe.is_file():
         return None
-    return Finished(place, read_run_recipe(run), place.resolve().name)
+    return Finished(place, read_run_recipe(run), place.resolve().name if is_path(source) else source)
 
 
 def _examples(run: Finished | None, card: ModelCard) -> tuple[Dataset | None, str]:

@@ -21,8 +21,10 @@ from lipcert.atomic import write_atomically
 from lipcert.errors import InputError
 from lipcert.extensions import needed_by
 from lipcert.models.base import MODELS, create
-from lipcert.models.trained import RECIPE, WEIGHTS, model_place, trained_models
+from lipcert.models.model_names import model_place
+from lipcert.models.trained import RECIPE, WEIGHTS, trained_models
 from lipcert.nn import FixedLinear
+from lipcert.strict_files import shown
 from lipcert.suggestions import meant
 
 _FORMAT = 1
@@ -70,7 +72,8 @@ def read_model(path: Path) -> nn.Module:
     try:
         model = card.build()
     except (TypeError, ValueError) as error:
-        raise InputError(f"{path}: no {card.name} can be made from its model card ({error})") from None
+        said = shown(str(error), 300)
+        raise InputError(f"{path}: no {card.name} can be made from its model card ({said})") from None
     # 16 bits are a way to store float32 weights, not to compute with them.
     tensors = {
         k: v.float() if v.dtype == torch.float16 else v for k, v in safetensors.torch.load_file(path).items()
@@ -79,7 +82,7 @@ def read_model(path: Path) -> nn.Module:
     found = {k: tuple(v.shape) for k, v in tensors.items()}
     if expected != found:
         odd = sorted(k for k in expected.keys() | found.keys() if expected.get(k) != found.get(k))
-        raise InputError(f"{path}: the weights do not fit a {card.name}: {odd[0]}")
+        raise InputError(f"{path}: the weights do not fit a {card.name}: {shown(odd[0])}")
     dtypes = {v.dtype for v in tensors.values() if v.is_floating_point()}
     if len(dtypes) == 1:
         model = model.to(dtypes.pop())
@@ -176,8 +179,8 @@ def read_card(path: Path) -> ModelCard:
         card = ModelCard(**content)
     except InputError:
         raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: its model card cannot be read ({error})") from None
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: its model card cannot be read ({shown(str(error), 300)})") from None
     try:
         MODELS[str(card.name)]  # raises for an unknown architecture
     except InputError as error:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lipcert.errors import InputError
-
-# The names of the files of weights and recipe in such a directory.
-WEIGHTS, RECIPE = "model.safetensors", "recipe.yaml"
+# The names of the files of such a directory.
+WEIGHTS, RECIPE, CERTIFICATE = "model.safetensors", "recipe.yaml", "certificate.json"
 
 _HOME = Path(__file__).parent / "weights"
 
@@ -17,17 +15,9 @@ def trained_models() -> list[str]:
     return sorted(path.name for path in _HOME.iterdir() if (path / WEIGHTS).is_file())
 
 
-def model_place(source: str | Path) -> Path:
-    """Return where the MODEL of an argument is: on disk, else in the package."""
-    if not isinstance(source, str | Path):
-        kind = type(source).__name__
-        raise InputError(f"model: expected a run directory, a file or the name of a model, got {kind}")
-    if str(source) == "":
-        raise InputError("model: expected a run directory, a file or the name of a model, got ''")
-    path = Path(source)
-    if not path.exists() and str(source) in trained_models():
-        return _HOME / str(source)
-    return path
+def trained_place(name: str) -> Path:
+    """Return the directory of a pretrained model."""
+    return _HOME / name
 
 
 def is_packaged(place: Path) -> bool:

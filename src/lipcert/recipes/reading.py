@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from importlib.resources import files
@@ -21,6 +22,10 @@ from lipcert.runs.run_paths import expanded, restored
 from lipcert.suggestions import meant, meant_key
 
 Tree = dict[str, Any]
+
+# No recipe has more. A short text of YAML can stand for billions, and a downloaded one may.
+_MOST_VALUES = 100_000
+
 _PACKAGED = files("lipcert.recipes") / "library"
 
 
@@ -121,6 +126,7 @@ def _parse(source: str, text: str) -> Tree:
     """Return the keys and values of a YAML text."""
     try:
         tree = yaml.load(text, _Loader)
+        values = _count(tree, {})
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         told = [f"line {mark.line + 1}"] if mark is not None else []
@@ -128,12 +134,27 @@ def _parse(source: str, text: str) -> Tree:
         raise InputError(f"{source}: not YAML ({', '.join(told) or 'unreadable'})") from None
     except RecursionError:
         raise InputError(f"{source}: not YAML (nested too deeply)") from None
+    if values > _MOST_VALUES:
+        raise InputError(
+            f"{source}: expected at most {_MOST_VALUES:,} values, its YAML aliases stand for more"
+        )
     if not isinstance(tree, dict):
         found = "nothing" if tree is None else type(tree).__name__
         raise InputError(f"{source}: expected keys and values such as `extends: moons-cll`, found {found}")
     if not isinstance(tree.get("budgets", {}), dict):
         raise InputError(f"{source}: budgets: expected keys and values, got {tree['budgets']!r}")
     return tree
+
+
+def _count(tree: Any, known: dict[int, float]) -> float:
+    """Count the values of a tree, those behind an alias each time; without end if it holds itself."""
+    if not isinstance(tree, dict | list):
+        return 1
+    if id(tree) not in known:
+        known[id(tree)] = math.inf
+        inside = tree.values() if isinstance(tree, dict) else tree
+        known[id(tree)] = 1 + sum(_count(value, known) for value in inside)
+    return known[id(tree)]
 
 
 def _text(source: str) -> tuple[str, str]:

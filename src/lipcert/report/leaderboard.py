@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from lipcert.certificates.loading import load
 from lipcert.data.base import shown_split
 from lipcert.errors import InputError
-from lipcert.models.trained import model_place, trained_models
+from lipcert.models.model_names import model_place
+from lipcert.models.trained import trained_models
 from lipcert.recipes import Recipe, read_recipe, read_run_recipe
 from lipcert.runs import Run
 from lipcert.runs.rows import row_of

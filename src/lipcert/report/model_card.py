@@ -21,8 +21,8 @@ _LIMITS = """\
 - Trained for study and comparison; no other use was tested."""
 
 
-def model_card(place: Path, name: str) -> str:
-    """Return the card of a run directory or a pretrained model."""
+def model_card(place: Path, name: str, address: str | None = None) -> str:
+    """Return the card of a run directory or a pretrained model; `address` is what commands take for it."""
     run = Run(place)
     recipe, statement = read_run_recipe(run), run.statement()
     card = read_card(model_file(place))
@@ -37,7 +37,7 @@ def model_card(place: Path, name: str) -> str:
             _accuracies(statement),
             "",
             f"Proved: K_f ≤ {UPPER_BOUND.text(statement.k_f)} (effort {statement.effort}), "
-            f"{statement.rounding} rounding included. `lipcert verify {name}` proves it again.",
+            f"{statement.rounding} rounding included. `lipcert verify {address or name}` proves it again.",
             "",
             "## Training",
             _training(recipe, statement),

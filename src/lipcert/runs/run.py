@@ -27,7 +27,6 @@ from torch import nn
 from lipcert.atomic import check_folder_place, is_unfinished, made_folder, write_atomically, writing
 from lipcert.certificates.certificate import Certificate
 from lipcert.certificates.statement import (
-    CERTIFICATE,
     Statement,
     TrainedStatement,
     read_trained_certificate,
@@ -37,7 +36,7 @@ from lipcert.data import Dataset
 from lipcert.data.base import Split
 from lipcert.errors import InputError
 from lipcert.models import ModelCard, save
-from lipcert.models.trained import RECIPE, WEIGHTS
+from lipcert.models.trained import CERTIFICATE, RECIPE, WEIGHTS
 from lipcert.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from lipcert.runs.metrics import Metrics
 from lipcert.runs.metrics_log import MetricsLog

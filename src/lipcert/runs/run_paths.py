@@ -12,7 +12,7 @@ from typing import Any
 
 from lipcert.certificates.statement import DataSource
 from lipcert.data.places import PATH_ARGUMENTS
-from lipcert.models.trained import trained_models
+from lipcert.models.model_names import is_path
 
 Tree = dict[str, Any]
 
@@ -60,7 +60,7 @@ def _with_paths(recipe: Tree, change: Callable[[str], str]) -> Tree:
         changed["data"] = {**data, **paths}
     if isinstance(recipe.get("imports"), list | tuple):
         changed["imports"] = [_with_place(one, change) for one in recipe["imports"]]
-    if isinstance(start, str) and (os.path.exists(start) or start not in trained_models()):
+    if isinstance(start, str) and is_path(start):
         changed["start"] = change(start)
     return changed
 

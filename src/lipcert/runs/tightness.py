@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from lipcert.atomic import write_json
-from lipcert.certificates.strict_files import Strict, read_json, validated
 from lipcert.environment import Environment
+from lipcert.strict_files import Strict, read_json, validated
 from lipcert.types import BudgetName
 
 # Pairs that are searched together.

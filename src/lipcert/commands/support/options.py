@@ -37,7 +37,7 @@ EffortName = Annotated[str, typer.Option(help="Proof effort: auto, exact or fast
 Model = Annotated[
     str,
     typer.Argument(
-        help="Model: a run directory, a .safetensors file or a name (`lipcert list trained`).",
+        help="Model: a run directory, a .safetensors file, hf://OWNER/NAME or one of `lipcert list trained`.",
         autocompletion=completion.models,
     ),
 ]
@@ -107,6 +107,8 @@ def show(table: Table[Any]) -> None:
 
 
 def fail(status: int, line: str) -> NoReturn:
-    """Print one line to stderr and exit."""
-    print(f"lipcert: {line}", file=sys.stderr)
+    """Print one line to stderr and exit; names from files may hold characters that move the cursor."""
+    from lipcert.strict_files import shown
+
+    print(f"lipcert: {shown(line, len(line))}", file=sys.stderr)
     sys.exit(status)

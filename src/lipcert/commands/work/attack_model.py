@@ -7,11 +7,11 @@ import torch
 from lipcert.attack import ATTACKS, Band, attack
 from lipcert.certificates.certificate import Rounding
 from lipcert.certificates.statement import DataSource
-from lipcert.certificates.strict_files import Strict
 from lipcert.commands.work.certify_model import Subject
 from lipcert.data.base import Split
 from lipcert.environment import Environment, environment
 from lipcert.hashing import tensors_sha256
+from lipcert.strict_files import Strict
 from lipcert.types import BudgetName
 
 _CPU = torch.device("cpu")

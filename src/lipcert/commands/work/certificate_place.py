@@ -5,21 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from lipcert.atomic import check_file_place
-from lipcert.certificates.statement import CERTIFICATE, read_certificate
+from lipcert.certificates.statement import read_certificate
 from lipcert.data.base import Split
 from lipcert.errors import InputError
+from lipcert.models.manifest import is_published
 from lipcert.models.model_files import model_file
-from lipcert.models.trained import is_packaged
+from lipcert.models.trained import CERTIFICATE, is_packaged
 from lipcert.runs import Run
 
 
 def certificate_place(source: str, split: Split, output: Path | None) -> Path:
-    """Choose where the certificate goes: as told, else into the run, else into the current directory."""
+    """Choose where the certificate goes: as told, else into the run, else into the current directory.
+
+    Nothing is written into a pretrained or a published model.
+    """
     if output is not None:
         return output
     file = model_file(source)
     run = Run(file.parent)
-    in_run = file.name == run.model.name and not is_packaged(file.parent)
+    in_run = file.name == run.model.name and not is_packaged(file.parent) and not is_published(file.parent)
     return run.certificate_of(split) if in_run else Path(CERTIFICATE)
 
 

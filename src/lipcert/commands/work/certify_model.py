@@ -15,8 +15,7 @@ from lipcert.certificates.certificate import RADII, Rounding
 from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.local import balls_for
-from lipcert.certificates.statement import CERTIFICATE, DataSource, Statement, read_certificate
-from lipcert.certificates.strict_files import shown
+from lipcert.certificates.statement import DataSource, Statement, read_certificate
 from lipcert.certificates.verification import Check, certify_data, describe, verify
 from lipcert.commands.work.certificate_place import check_certificate_place
 from lipcert.data import DATASETS, Dataset, load
@@ -25,13 +24,16 @@ from lipcert.data.places import PATH_ARGUMENTS
 from lipcert.errors import InputError
 from lipcert.hashing import tensors_sha256
 from lipcert.models import ModelCard
+from lipcert.models.manifest import is_published
 from lipcert.models.model_files import model_file, read_card, read_model
-from lipcert.models.trained import model_place, trained_models
+from lipcert.models.model_names import model_place
+from lipcert.models.trained import CERTIFICATE, trained_models
 from lipcert.progress import proving, waiting
 from lipcert.recipes.reading import read_run_recipe
 from lipcert.recipes.schema import Component, Recipe
 from lipcert.runs import Run
 from lipcert.runs.run_paths import restored_data, stored_data
+from lipcert.strict_files import shown
 from lipcert.suggestions import meant
 from lipcert.tables.kinds import parsed_radius
 from lipcert.types import Effort
@@ -208,8 +210,14 @@ def _run_data(source: str, recipe: Recipe, split: Split) -> Dataset:
         named = [key for key in PATH_ARGUMENTS if key in recipe.data.arguments]
         if not any(not Path(str(recipe.data.arguments[key])).exists() for key in named):
             raise
-        place = Run(model_place(source)).recipe
-        raise InputError(f"{error}; if the data has moved, correct data.{named[0]} in {place}") from None
+        raise InputError(f"{error}; {_remedy(model_place(source), named[0], recipe)}") from None
+
+
+def _remedy(place: Path, key: str, recipe: Recipe) -> str:
+    """Say how a model finds its data: a published one keeps only the last name of the data's path."""
+    if is_published(place):
+        return f"run this in the directory that holds {Path(str(recipe.data.arguments[key])).name}"
+    return f"if the data has moved, correct data.{key} in {Run(place).recipe}"
 
 
 def _names(classes: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from lipcert.errors import InputError
 from lipcert.export import export_onnx
 from lipcert.hashing import tensors_sha256
 from lipcert.models.model_files import model_file, read_card
-from lipcert.models.trained import model_place
+from lipcert.models.model_names import model_place
 from lipcert.progress import proving, waiting
 from lipcert.tables.kinds import UPPER_BOUND, shape_text
 from lipcert.types import Effort

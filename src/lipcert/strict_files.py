@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lipcert.errors import InputError
 
 # No file of lipcert is longer: the certificate of ten thousand layers takes three megabytes.
 _LONGEST = 1 << 24  # bytes
+
+
+# A SHA-256 as text.
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Strict(BaseModel):
