@@ -39,7 +39,15 @@ ROWS = [
             ("estimator", "scikit-learn"),
         ],
     ),
-    (PURPLE, [("report", "tables, charts, pages"), ("paper", "claims to check"), ("explore", "a web page")]),
+    (
+        PURPLE,
+        [
+            ("report", "tables, charts"),
+            ("paper", "claims to check"),
+            ("laws", "what all obey"),
+            ("explore", "a web page"),
+        ],
+    ),
     (ORANGE, [("commands", "one file per command; cli mounts them")]),
 ]
 WIDTH, HEIGHT, GAP = 9.0, 0.62, 0.2

@@ -46,6 +46,7 @@ ORDER = [
     "sweeps",
     "report",
     "paper",
+    "laws",
     "explore",
     "commands",
     "cli",

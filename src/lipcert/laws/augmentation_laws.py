@@ -50,11 +50,11 @@ def draws_are_a_function_of_seed_and_epoch(augmentation: Augmentation) -> None:
 def a_sample_depends_on_its_own_draws_alone(augmentation: Augmentation) -> None:
     """Not on its neighbours, nor on another source of random numbers; and the images do change."""
     x, draws = pictures(8, 3, 12, 12), augmentation.draws(8, seed=0, epoch=0)
-    whole = augmentation(x, draws)
-    alone = torch.cat([augmentation(x[i : i + 1], draws[i : i + 1]) for i in range(8)])
-    expect_close(alone, whole, "an image changes with the other images of the batch")
     state = torch.get_rng_state()
-    expect(torch.equal(augmentation(x, draws), whole), "the same draws give other images")
+    whole = augmentation(x, draws)
     untouched = torch.equal(torch.get_rng_state(), state)
     expect(untouched, "it draws random numbers of its own; use only those in `draws`")
+    alone = torch.cat([augmentation(x[i : i + 1], draws[i : i + 1]) for i in range(8)])
+    expect_close(alone, whole, "an image changes with the other images of the batch")
+    expect(torch.equal(augmentation(x, draws), whole), "the same draws give other images")
     expect(not torch.equal(whole, x.float() / 255), "it changes no image")

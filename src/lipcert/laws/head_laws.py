@@ -56,7 +56,8 @@ def moved(model: nn.Sequential) -> nn.Sequential:
 def rows(head: nn.Module, features: int) -> Tensor:
     """Return the matrix that a head executes, from its outputs alone."""
     zero = torch.zeros(features, dtype=torch.float64)
-    return torch.func.jacrev(lambda v: head(v[None])[0])(zero)
+    matrix: Tensor = torch.func.jacrev(lambda v: head(v[None])[0])(zero)
+    return matrix
 
 
 @HEAD_LAWS.add()
@@ -110,7 +111,7 @@ def training_carries_gradients_through_it(example: HeadExample) -> None:
     model = example.network(nn.LeakyReLU(0.3)).train()
     bounded, loss = Bounded(model, (INPUTS,)), CLL(eps=0.1, slack=0.1, lam=1e-3)
     logits, lip = bounded(torch.randn(16, INPUTS))
-    (loss(logits, torch.arange(16) % 3, lip).mean() + loss.penalty(lip)).backward()
+    torch.autograd.backward(loss(logits, torch.arange(16) % 3, lip).mean() + loss.penalty(lip))
     for path, p in model.named_parameters():
         good = p.grad is not None and bool(p.grad.isfinite().all()) and float(p.grad.abs().max()) > 0
         expect(good, f"{path}: expected a finite gradient that is not 0")

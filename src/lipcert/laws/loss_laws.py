@@ -58,7 +58,7 @@ def every_sample_has_one_finite_value(loss: Loss) -> None:
 def it_says_whether_a_sample_depends_on_no_other(loss: Loss) -> None:
     """`sample_by_sample` is true exactly if the batch may be divided."""
     logits, labels, lip = problem(batch=9)
-    pieces = zip(logits.split(3), labels.split(3), strict=True)
+    pieces = zip(torch.split(logits, 3), torch.split(labels, 3), strict=True)
     divided = torch.cat([loss(f, y, lip) for f, y in pieces])
     alone = torch.allclose(divided, loss(logits, labels, lip), rtol=1e-12)
     if loss.sample_by_sample:
@@ -201,7 +201,7 @@ def it_runs_on_the_meta_device(loss: Loss) -> None:
 def two_models_train_in_one_vmapped_step(loss: Loss) -> None:
     """Different data, constants and numbers; the gradients are those of two single steps."""
     problems = [problem(), problem()]
-    logits, labels = (torch.stack([p[i] for p in problems]) for i in (0, 1))
+    logits, labels = torch.stack([p[0] for p in problems]), torch.stack([p[1] for p in problems])
     features, head = (torch.stack([p[2][i] for p in problems]) for i in (0, 1))
     names = (f.name for f in dataclasses.fields(loss) if isinstance(getattr(loss, f.name), float))
     numbers = {n: torch.tensor([1.0, 1.5], dtype=torch.float64) * getattr(loss, n) for n in names}

@@ -62,7 +62,7 @@ class ModelExample:
         for _ in range(20):
             logits, lip = bounded(x)
             optimizer.zero_grad()
-            (loss(logits, y, lip).mean() + loss.penalty(lip)).backward()
+            torch.autograd.backward(loss(logits, y, lip).mean() + loss.penalty(lip))
             optimizer.step()
         return model.eval()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -35,7 +35,7 @@ GEOMETRIES = {
     "reflect": _geometry((4, 4), (3, 3), (2, 2), (1, 1), (1, 1), 1, "reflect"),
     "replicate": _geometry((4, 5), (3, 3), (1, 1), (2, 2), (1, 1), 1, "replicate"),
 }
-_KERNELS = {
+_KERNELS: dict[str, Callable[[Tensor], Tensor]] = {
     "normal": torch.randn_like,
     "constant": torch.ones_like,
     "sparse": lambda w: torch.randn_like(w).relu(),
@@ -44,7 +44,7 @@ _KERNELS = {
 
 def kernels(g: Geometry, kind: str = "normal") -> Tensor:
     """Draw kernels as provers are given them: float64, at most 1 in absolute value."""
-    weight: Tensor = _KERNELS[kind](torch.empty(2 * g.groups, 3, *g.kernel, dtype=torch.float64))
+    weight = _KERNELS[kind](torch.empty(2 * g.groups, 3, *g.kernel, dtype=torch.float64))
     return weight / weight.abs().max()
 
 

@@ -19,7 +19,7 @@ def centred(*layers: nn.Module) -> nn.Sequential:
     model = nn.Sequential(*layers)
     first, last = cast(nn.Linear, model[0]), cast(nn.Linear, model[-1])
     with torch.no_grad():
-        last.bias -= model(torch.full((1, first.in_features), 0.5))[0]
+        last.bias.sub_(model(torch.full((1, first.in_features), 0.5))[0])
     return model
 
 
