@@ -41,6 +41,12 @@ FAR = """
 # What is wrong, the kind, what is replaced in the file that `lipcert new` writes, and what the table says.
 FAULTS = {
     "constant too small": ("layer", "1 + 2.0**-21", "0.5", "two points are stretched by"),
+    "roundoff of a map that moves entries": (
+        "layer",
+        "return 8 * U * sample_norm(inputs[0]) + ",
+        "return 0 * U * sample_norm(inputs[0]) + ",
+        "float32 rounding error is",
+    ),
     "roundoff too small": ("layer", "8 * U", "1e-3 * U", "float32 rounding error is"),
     "gain too small": ("layer", "return 9.0", "return 0.1", "`roundoff_gain` says 0.1"),
     "gradient of a layer": (
@@ -256,7 +262,7 @@ def test_code_that_ends_the_process_is_a_failed_check(tmp_path: Path) -> None:
 def test_a_rule_that_bounds_no_rounding_error_is_skipped_there(tmp_path: Path) -> None:
     text = written_text("layer", "trial")
     text = (
-        text[: text.index("    # Leave both")]
+        text[: text.index("    # `Constant` says 0")]
         .replace("(Constant)", "(Rule)")
         .replace("import Constant, ", "import ")
     )

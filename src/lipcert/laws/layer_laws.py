@@ -70,7 +70,8 @@ def proved(module: nn.Module, shape: Shape) -> float:
 
 def norms(x: Tensor) -> Tensor:
     """Return the length of every sample, in float64: (B,)."""
-    return torch.linalg.vector_norm(x.flatten(1).double(), dim=1)
+    lengths: Tensor = torch.linalg.vector_norm(x.flatten(1).double(), dim=1)
+    return lengths
 
 
 def worst_stretch(module: nn.Module, shape: Shape, dtype: torch.dtype = torch.float64) -> float:
