@@ -226,6 +226,8 @@ FORMATTED = {
     "certificates/statement.py": "the digits that a certificate keeps",
     "explore/image_view.py": "a width for the browser",
     "commands/work/cost_tables.py": "operations and times with their unit",
+    "laws/layer_laws.py": "numbers within sentences about a broken law, which lie close together",
+    "laws/prover_laws.py": "numbers within sentences about a broken law, which lie close together",
     "models/memory.py": "bytes with their unit",
     "paper/formula_claims.py": "numbers within sentences of verdicts",
     "paper/network_size.py": "a fraction within a sentence of results.json",

@@ -1,4 +1,4 @@
-"""What everything registered obeys: laws that the tests run on lipcert, and `lipcert check` on other code."""
+"""Laws that everything registered obeys: tests run them on lipcert, and `lipcert check` on other code."""
 
 from lipcert.laws.checking import LawCheck, LawReport, check_source
 from lipcert.laws.law import BrokenLawError, Law, Laws

@@ -1,4 +1,4 @@
-"""What every attack obeys."""
+"""The laws of every attack."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _targets() -> Iterator[Target]:
 
 @ATTACK_LAWS.add()
 def points_are_inputs_of_the_network(attack: Attack) -> None:
-    """Of its shape and precision, finite, without a graph."""
+    """Check shape and precision, and that points are finite and without a graph."""
     for target in _targets():
         for points in points_of(attack, target):
             right = points.shape == target.x.shape and points.dtype == target.x.dtype
@@ -48,7 +48,7 @@ def _promises_nothing(attack: Attack) -> str:
 
 @ATTACK_LAWS.add(exempt=_promises_nothing)
 def its_points_stay_within_eps_in_exact_arithmetic(attack: Attack) -> None:
-    """Perhaps after sets of another kind comes one per radius; points lie within the bounds of the inputs."""
+    """Measure the last sets, one per radius; points lie within the bounds of the inputs as well."""
     for target in _targets():
         for eps, points in zip(RADII, points_of(attack, target)[-len(RADII) :], strict=True):
             outside = ~target.inside(points, eps)
@@ -64,7 +64,7 @@ def its_points_stay_within_eps_in_exact_arithmetic(attack: Attack) -> None:
 
 @ATTACK_LAWS.add()
 def it_breaks_certificates_that_are_too_large_and_no_others(attack: Attack) -> None:
-    """Radii of a linear network, once as they are proved and once three times as large."""
+    """Attack a linear network, with radii as they are proved and three times as large."""
     torch.manual_seed(0)
     model = centred(nn.Linear(6, 5))
     honest = Target.of(model, certifier(model, (6,)), torch.rand(64, 6), "float64", BOUNDS)
@@ -79,7 +79,7 @@ def _breaks(attack: Attack, target: Target) -> int:
 
 @ATTACK_LAWS.add()
 def it_repeats_itself_and_leaves_the_random_state_alone(attack: Attack) -> None:
-    """Random numbers come from a generator of its own with a fixed seed."""
+    """Search twice; random numbers come from a generator of its own with a fixed seed."""
     target = unprotected(5)
     state = torch.get_rng_state()
     first, second = points_of(attack, target), points_of(attack, target)

@@ -1,4 +1,4 @@
-"""What every augmentation obeys."""
+"""The laws of every augmentation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pictures(*shape: int) -> Tensor:
 
 @AUGMENTATION_LAWS.add()
 def images_stay_images(augmentation: Augmentation) -> None:
-    """Of the same shape, in [0, 1]; the images that were given are not written to."""
+    """Check shape and range, and that the images that were given are not written to."""
     for shape in _SHAPES:
         x = pictures(*shape)
         before = x.clone()
@@ -35,7 +35,7 @@ def images_stay_images(augmentation: Augmentation) -> None:
 
 @AUGMENTATION_LAWS.add()
 def draws_are_a_function_of_seed_and_epoch(augmentation: Augmentation) -> None:
-    """So a training that goes on later sees the same images."""
+    """Draw twice, as a training does that goes on later."""
     draws = augmentation.draws(9, seed=1, epoch=2)
     right = draws.shape == (9, augmentation.chances) and draws.dtype == torch.float32
     expect(right, f"draws: expected torch.float32 of shape (9, chances), found {described(draws)}")
@@ -48,7 +48,7 @@ def draws_are_a_function_of_seed_and_epoch(augmentation: Augmentation) -> None:
 
 @AUGMENTATION_LAWS.add()
 def a_sample_depends_on_its_own_draws_alone(augmentation: Augmentation) -> None:
-    """Not on its neighbours, nor on another source of random numbers; and the images do change."""
+    """Compare it without its neighbours, and with the global random state; images do change."""
     x, draws = pictures(8, 3, 12, 12), augmentation.draws(8, seed=0, epoch=0)
     state = torch.get_rng_state()
     whole = augmentation(x, draws)

@@ -1,4 +1,4 @@
-"""What every data set obeys."""
+"""The laws of every data set."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _splits(loader: Loader) -> dict[str, Dataset]:
 
 @DATA_LAWS.add()
 def splits_have_samples_labels_and_all_classes(loader: Loader) -> None:
-    """Labels are 0..N−1, samples have one shape."""
+    """Check that labels are 0..N−1 and samples have one shape."""
     shapes = set()
     for split, data in _splits(loader).items():
         expect(isinstance(data, Dataset), f"{split}: expected a Dataset, found {type(data).__name__}")
@@ -48,7 +48,7 @@ def _some(values: set[int] | set[tuple[int, ...]]) -> str:
 
 @DATA_LAWS.add()
 def loading_twice_gives_the_same(loader: Loader) -> None:
-    """A run that is resumed or certified later sees the same samples."""
+    """Load it twice, as a run does that is resumed or certified later."""
     for split in SPLITS:
         a, b = loader(split), loader(split)
         same = torch.equal(a.x, b.x) and torch.equal(a.y, b.y)
@@ -57,7 +57,7 @@ def loading_twice_gives_the_same(loader: Loader) -> None:
 
 @DATA_LAWS.add()
 def no_sample_is_in_two_splits(loader: Loader) -> None:
-    """Otherwise a certified accuracy is of samples that training has seen."""
+    """Compare the splits: accuracies must not count samples that training has seen."""
     parts = [set(map(bytes, data.x.flatten(1).numpy())) for data in _splits(loader).values()]
     twice = sum(len(part) for part in parts) - len(set.union(*parts))
     expect(twice == 0, f"{twice} samples are in more than one split")

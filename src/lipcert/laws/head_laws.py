@@ -1,4 +1,4 @@
-"""What every head obeys, as the last layer of a small network."""
+"""The laws of every head, as the last layer of a small network."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def rows(head: nn.Module, features: int) -> Tensor:
 
 @HEAD_LAWS.add()
 def the_proved_constants_are_those_of_a_dense_oracle(example: HeadExample) -> None:
-    """The rows are read from the head's outputs."""
+    """Compare constants with rows that are read from the head's outputs."""
     model = example.network().double()
     prover = certifier(model, (INPUTS,))
     dense = rows(model[-1], example.features).detach()
@@ -77,7 +77,7 @@ def the_proved_constants_are_those_of_a_dense_oracle(example: HeadExample) -> No
 
 @HEAD_LAWS.add()
 def no_pair_of_points_beats_the_proved_constants(example: HeadExample) -> None:
-    """In either precision; the search comes close to the largest constant."""
+    """Search the steepest slopes, in either precision; they come close to the largest constant."""
     for dtype in DTYPES:
         model = example.network(nn.LeakyReLU(0.9)).to(dtype)
         nn.init.orthogonal_(cast(nn.Linear, model[0]).weight)  # so that the constants can nearly be reached
@@ -107,7 +107,7 @@ def _worst_slopes(model: nn.Sequential, constants: Tensor) -> Tensor:
 
 @HEAD_LAWS.add()
 def training_carries_gradients_through_it(example: HeadExample) -> None:
-    """Every parameter before it and in it gets one."""
+    """Check the gradient of every parameter before it and in it."""
     model = example.network(nn.LeakyReLU(0.3)).train()
     bounded, loss = Bounded(model, (INPUTS,)), CLL(eps=0.1, slack=0.1, lam=1e-3)
     logits, lip = bounded(torch.randn(16, INPUTS))
@@ -119,7 +119,7 @@ def training_carries_gradients_through_it(example: HeadExample) -> None:
 
 @HEAD_LAWS.add()
 def the_estimate_of_training_is_the_proved_constant(example: HeadExample) -> None:
-    """Up to the error of a converged power iteration."""
+    """Compare both, up to the error of a converged power iteration."""
     model = example.network()
     estimate = float(Bounded(model, (INPUTS,)).converge().max().detach())
     truth = certifier(model, (INPUTS,)).k_f
@@ -130,7 +130,7 @@ def the_estimate_of_training_is_the_proved_constant(example: HeadExample) -> Non
 @HEAD_LAWS.add()
 @torch.no_grad()
 def the_graph_of_an_export_gives_no_larger_radius(example: HeadExample) -> None:
-    """In float64 and in float32."""
+    """Compare graph and certificate in float64 and in float32."""
     for rounding in DTYPES:
         float32 = rounding == torch.float32
         prover, x = Certifier(example.network(), (INPUTS,)), torch.randn(50, INPUTS)
@@ -146,7 +146,7 @@ def the_graph_of_an_export_gives_no_larger_radius(example: HeadExample) -> None:
 @HEAD_LAWS.add()
 @torch.no_grad()
 def a_plain_copy_has_an_ordinary_layer(example: HeadExample) -> None:
-    """An nn.Linear with the same outputs."""
+    """Check that the copy ends in an nn.Linear with the same outputs."""
     model, x = example.network(), torch.randn(50, INPUTS)
     copy = plain(model)
     last = type(cast(nn.Sequential, copy)[-1])
@@ -156,7 +156,7 @@ def a_plain_copy_has_an_ordinary_layer(example: HeadExample) -> None:
 
 @HEAD_LAWS.add()
 def it_takes_any_number_of_classes_up_to_the_features(example: HeadExample) -> None:
-    """One logit f stands for [0, f]."""
+    """Make it for other numbers of classes; one logit f stands for [0, f]."""
     for classes in _CLASSES:
         model = nn.Sequential(nn.Linear(INPUTS, 7), make_head(example.name, 7, classes))
         logits, lip = Bounded(model, (INPUTS,))(torch.randn(3, INPUTS))
@@ -171,7 +171,7 @@ def it_takes_any_number_of_classes_up_to_the_features(example: HeadExample) -> N
 
 @HEAD_LAWS.add()
 def it_can_be_made_without_memory(example: HeadExample) -> None:
-    """Costs are estimated of models that would not fit."""
+    """Make it on the meta device, as an estimate of its costs does."""
     with torch.device("meta"):
         head = example.build()
         head(torch.empty(2, example.features))
@@ -181,7 +181,7 @@ def it_can_be_made_without_memory(example: HeadExample) -> None:
 
 @HEAD_LAWS.add()
 def it_has_a_docstring_and_an_example_of_three_classes(example: HeadExample) -> None:
-    """Tables show the first line; families are tested with the example."""
+    """Check what tables show, and what families are tested with."""
     expect(bool(HEADS[example.name].summary), "expected a docstring, found none")
     classes = HEADS[example.name].example.get("num_classes")
     expect(classes == 3, f"expected an example with num_classes=3, found {classes!r}")

@@ -1,4 +1,4 @@
-"""What every layer with a rule obeys."""
+"""The laws of every layer with a rule."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def without_gain(example: Example) -> str:
 
 @LAYER_LAWS.add()
 def no_pair_of_points_beats_the_proved_bound(example: Example) -> None:
-    """In either precision."""
+    """Search pairs of points that are stretched most, in either precision."""
     for dtype in DTYPES:
         module, shape = made(example, dtype)
         _expect_bounded(module, shape, proved(module, shape), dtype, "")
@@ -135,7 +135,7 @@ def no_pair_of_points_beats_the_proved_bound(example: Example) -> None:
 
 @LAYER_LAWS.add()
 def the_fast_bound_is_above_the_exact_one(example: Example) -> None:
-    """Less effort proves no less."""
+    """Compare the efforts: the smaller one may prove no less."""
     module, shape = made(example)
     fast, exact = (upper(module, shape, effort=effort).value for effort in ("fast", "exact"))
     expect(fast >= exact * (1 - 1e-9), f"effort fast proves {fast:g}, below {exact:g} of effort exact")
@@ -143,7 +143,7 @@ def the_fast_bound_is_above_the_exact_one(example: Example) -> None:
 
 @LAYER_LAWS.add(exempt=_without_weights)
 def the_bound_follows_the_weights_it_executes(example: Example) -> None:
-    """Other weights have another constant."""
+    """Change the weights, and search again."""
     module, shape = made(example)
     with torch.no_grad():
         for p in module.parameters():
@@ -153,7 +153,7 @@ def the_bound_follows_the_weights_it_executes(example: Example) -> None:
 
 @LAYER_LAWS.add(exempt=_without_weights)
 def the_bound_holds_after_training_steps_and_a_copy(example: Example) -> None:
-    """Also that of a new layer with the state of the old one."""
+    """Train the layer, load its state into a new one, and search again."""
     module, shape = made(example)
     optimizer = torch.optim.SGD(module.train().parameters(), lr=0.1)
     for _ in range(3):
@@ -171,7 +171,7 @@ def the_bound_holds_after_training_steps_and_a_copy(example: Example) -> None:
 @LAYER_LAWS.add()
 @torch.no_grad()
 def the_estimate_converges_to_the_bound_from_below(example: Example) -> None:
-    """A power iteration finds the norm of a linear map; no estimate is above the fast bound."""
+    """Compare estimates with the norm of a linear map, and with the fast bound."""
     module, shape = made(example)
     rule = rule_on(module, shape)
     vector = None
@@ -203,7 +203,7 @@ def _expect_norm(estimate: float, truth: float) -> None:
 @LAYER_LAWS.add(exempt=without_roundoff)
 @torch.no_grad()
 def rounding_error_stays_within_its_bound(example: Example) -> None:
-    """Measured in float32, where the truth is at hand: the bound scales with the unit roundoff."""
+    """Measure it in float32, where the truth is at hand: the bound scales with the unit roundoff."""
     module, shape = made(example, torch.float32)
     exact = copy.deepcopy(module).double()
     for size in (1e-3, 1.0, 1e3):
@@ -219,7 +219,7 @@ def rounding_error_stays_within_its_bound(example: Example) -> None:
 @LAYER_LAWS.add(exempt=without_gain)
 @torch.no_grad()
 def rounding_error_grows_no_faster_than_its_gain(example: Example) -> None:
-    """`roundoff_gain` is a Lipschitz constant of `roundoff`."""
+    """Check that `roundoff_gain` is a Lipschitz constant of `roundoff`."""
     module, shape = made(example)
     rule = rule_on(module, shape)
     x, dx = torch.randn(2, 256, *shape, dtype=torch.float64)
@@ -233,7 +233,7 @@ def rounding_error_grows_no_faster_than_its_gain(example: Example) -> None:
 @LAYER_LAWS.add(exempt=without_gain)
 @torch.no_grad()
 def the_length_of_an_input_bounds_its_rounding_error(example: Example) -> None:
-    """A layer without such a bound computes exactly."""
+    """Compare `roundoff` with the bound by the length; a layer without one computes exactly."""
     module, shape = made(example)
     program = trace(nn.Sequential(module), shape)
     (growth,) = growths(program, prove(program))
@@ -250,7 +250,7 @@ def the_length_of_an_input_bounds_its_rounding_error(example: Example) -> None:
 
 @LAYER_LAWS.add()
 def it_runs_on_the_meta_device(example: Example) -> None:
-    """So it does nothing that only a CPU can do, and reads no value."""
+    """Check that it does nothing that only a CPU can do, and reads no value."""
     module, shape = made(example, torch.float32)
     module = module.to("meta")
     rule = rule_on(module, shape)
@@ -266,7 +266,7 @@ def it_runs_on_the_meta_device(example: Example) -> None:
 @LAYER_LAWS.add()
 @torch.no_grad()
 def no_sample_depends_on_another(example: Example) -> None:
-    """In evaluation mode, a batch may be divided."""
+    """Compare a part of a batch with the whole, in evaluation mode."""
     module, shape = made(example)
     x = torch.randn(6, *shape, dtype=torch.float64)
     whole = module(x)
@@ -275,7 +275,7 @@ def no_sample_depends_on_another(example: Example) -> None:
 
 @LAYER_LAWS.add()
 def the_gradient_is_that_of_the_outputs(example: Example) -> None:
-    """Compared with finite differences, for inputs."""
+    """Compare the gradient to the inputs with finite differences."""
     module, shape = made(example)
     x = torch.randn(4, *shape, dtype=torch.float64)
     towards = torch.randn_like(module(x))

@@ -1,4 +1,4 @@
-"""What every loss obeys."""
+"""The laws of every loss."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def variants(loss: Loss) -> list[Loss]:
 
 @LOSS_LAWS.add()
 def every_sample_has_one_finite_value(loss: Loss) -> None:
-    """The values are in the precision of the logits, and the penalty is a scalar."""
+    """Check the precision of the values, too, and that the penalty is a scalar."""
     for dtype in DTYPES:
         logits, labels, lip = problem(dtype=dtype)
         values, penalty = loss(logits, labels, lip), loss.penalty(lip)
@@ -56,7 +56,7 @@ def every_sample_has_one_finite_value(loss: Loss) -> None:
 
 @LOSS_LAWS.add()
 def it_says_whether_a_sample_depends_on_no_other(loss: Loss) -> None:
-    """`sample_by_sample` is true exactly if the batch may be divided."""
+    """Compare `sample_by_sample` with the values of a batch that is divided."""
     logits, labels, lip = problem(batch=9)
     pieces = zip(torch.split(logits, 3), torch.split(labels, 3), strict=True)
     divided = torch.cat([loss(f, y, lip) for f, y in pieces])
@@ -69,7 +69,7 @@ def it_says_whether_a_sample_depends_on_no_other(loss: Loss) -> None:
 
 @LOSS_LAWS.add()
 def the_order_of_the_samples_does_not_matter(loss: Loss) -> None:
-    """Values move with their samples."""
+    """Compare values with those of the samples in another order."""
     logits, labels, lip = problem()
     order = torch.randperm(_BATCH)
     expect_close(
@@ -81,7 +81,7 @@ def the_order_of_the_samples_does_not_matter(loss: Loss) -> None:
 
 @LOSS_LAWS.add()
 def a_common_shift_of_the_logits_changes_nothing(loss: Loss) -> None:
-    """Unless the loss says that it is not `shift_invariant`."""
+    """Compare values before and after a shift; a loss may say that it is not `shift_invariant`."""
     for shift in torch.linspace(-50, 50, 41, dtype=torch.float64).tolist():
         logits, labels, lip = problem()
         here, there = loss(logits, labels, lip), loss(logits + shift, labels, lip)
@@ -94,7 +94,7 @@ def a_common_shift_of_the_logits_changes_nothing(loss: Loss) -> None:
 
 @LOSS_LAWS.add()
 def it_says_whether_it_uses_the_constants(loss: Loss) -> None:
-    """`uses_constants` is true exactly if other constants give another objective."""
+    """Compare `uses_constants` with what other constants do to the objective."""
     logits, labels, lip = problem()
     twice = PairLip(2 * lip.features, lip.head)
     differs = bool(objective(loss, logits, labels, lip) != objective(loss, logits, labels, twice))
@@ -107,7 +107,7 @@ def it_says_whether_it_uses_the_constants(loss: Loss) -> None:
 
 @LOSS_LAWS.add()
 def the_names_of_the_classes_do_not_matter(loss: Loss) -> None:
-    """Classes in another order, with their labels and constants, give the same values."""
+    """Compare values with those of classes in another order, with their labels and constants."""
     logits, labels, lip = problem()
     order = torch.randperm(_CLASSES)
     place = torch.empty_like(order)
@@ -118,7 +118,7 @@ def the_names_of_the_classes_do_not_matter(loss: Loss) -> None:
 
 @LOSS_LAWS.add()
 def the_gradient_is_that_of_the_values(loss: Loss) -> None:
-    """Compared with finite differences, unless the loss says that parts have no gradient by design."""
+    """Compare gradients with finite differences; a loss may say that it holds parts fixed in them."""
     logits, labels, lip = problem()
     for variant in variants(loss):
         parts = {
@@ -168,7 +168,7 @@ def gradient_error(function: Callable[[Tensor], Tensor], x: Tensor) -> str:
 
 @LOSS_LAWS.add()
 def gradients_are_finite_wherever_the_logits_are(loss: Loss) -> None:
-    """At logits up to the largest number, at equal and zero rows, at tiny and huge constants."""
+    """Check logits up to the largest number, equal and zero rows, tiny and huge constants."""
     for dtype, rows in product(DTYPES, ("random", "equal", "zero")):
         largest = torch.finfo(dtype).max
         for size in (0.0, 1e-30, 1.0, 1e10, 1e30, largest / 2, largest):
@@ -190,7 +190,7 @@ def _expect_finite(gradients: tuple[Tensor | None, ...], where: str) -> None:
 
 @LOSS_LAWS.add()
 def it_runs_on_the_meta_device(loss: Loss) -> None:
-    """So it does nothing that only a CPU can do, and reads no value."""
+    """Check that it does nothing that only a CPU can do, and reads no value."""
     logits, labels, lip = problem(dtype=torch.float32)
     nowhere = PairLip(lip.features.to("meta"), lip.head.to("meta"))
     values = objective(loss, logits.to("meta"), labels.to("meta"), nowhere)
@@ -199,7 +199,7 @@ def it_runs_on_the_meta_device(loss: Loss) -> None:
 
 @LOSS_LAWS.add()
 def two_models_train_in_one_vmapped_step(loss: Loss) -> None:
-    """Different data, constants and numbers; the gradients are those of two single steps."""
+    """Compare gradients with those of two single steps; data, constants and numbers differ."""
     problems = [problem(), problem()]
     logits, labels = torch.stack([p[0] for p in problems]), torch.stack([p[1] for p in problems])
     features, head = (torch.stack([p[2][i] for p in problems]) for i in (0, 1))
@@ -226,7 +226,7 @@ def _gradients(loss: Loss, one: Problem) -> tuple[Tensor, ...]:
 
 @LOSS_LAWS.add()
 def hyper_parameters_are_frozen(loss: Loss) -> None:
-    """A loss is a value: a schedule replaces it, and nothing changes it."""
+    """Check that a loss is a value: a schedule replaces it, and nothing changes it."""
     try:
         loss.eps = 1.0  # type: ignore[attr-defined]
     except dataclasses.FrozenInstanceError:
@@ -236,7 +236,7 @@ def hyper_parameters_are_frozen(loss: Loss) -> None:
 
 @LOSS_LAWS.add()
 def an_empty_piece_has_no_values_and_no_gradient(loss: Loss) -> None:
-    """A process gets no sample of a batch that is smaller than the number of processes."""
+    """Evaluate no samples, as a process does whose share of a small batch is empty."""
     for variant, is_local in product(variants(loss), (False, True)):
         logits, labels, lip = problem(batch=0)
         features = lip.features.expand(0) if is_local else lip.features

@@ -1,4 +1,4 @@
-"""What every model obeys."""
+"""The laws of every model."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ MODEL_LAWS = laws_of_registry("models", MODELS, ModelExample)
 @MODEL_LAWS.add()
 @torch.no_grad()
 def the_same_input_has_the_same_logits(example: ModelExample) -> None:
-    """In evaluation mode, nothing is random and nothing counts calls."""
+    """Call it twice in evaluation mode, where nothing may be random or count calls."""
     model, x = example.build().eval(), example.inputs(4)
     first, second = model(x), model(x)
     right = isinstance(first, Tensor) and first.shape[:1] == (4,)
@@ -83,7 +83,7 @@ def the_same_input_has_the_same_logits(example: ModelExample) -> None:
 
 @MODEL_LAWS.add()
 def training_steps_give_finite_weights(example: ModelExample) -> None:
-    """Its constants are followed while 20 steps of CLL train it."""
+    """Train it for 20 steps of CLL, which follow its constants."""
     weights = list(example.trained().named_parameters())
     expect(bool(weights), "expected parameters to train, found none")
     for path, p in weights:
@@ -92,7 +92,7 @@ def training_steps_give_finite_weights(example: ModelExample) -> None:
 
 @MODEL_LAWS.add()
 def no_attack_lands_inside_a_radius(example: ModelExample) -> None:
-    """Points on the sphere of the radius are moved towards the rival by its gradient."""
+    """Move points on the sphere of the radius towards the rival, by its gradient."""
     model, shape = example.trained(), example.shape
     x = example.inputs(128 if math.prod(shape) < 1000 else 24, torch.float64)
     certificate = certifier(model, shape)(x)
@@ -124,7 +124,7 @@ def _directions(x: Tensor) -> Tensor:
 
 @MODEL_LAWS.add()
 def the_estimate_is_below_the_proof_and_close(example: ModelExample) -> None:
-    """Training takes 1 for layers that are built to have it; some have a little less."""
+    """Compare both; training takes 1 for layers that are built to have it, and some have a little less."""
     model = example.trained().double()
     estimate = float(Bounded(model, example.shape).converge().max().detach())
     prover = certifier(model, example.shape)
@@ -140,10 +140,10 @@ def the_estimate_is_below_the_proof_and_close(example: ModelExample) -> None:
 
 @MODEL_LAWS.add()
 def it_survives_a_file(example: ModelExample) -> None:
-    """The model in a file of weights is made again by its name and arguments."""
+    """Save it, and make it again from its name, its arguments and the file of weights."""
     model, x = example.trained(), example.inputs(4)
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "model.safetensors"
+        file = Path(folder) / "weights.safetensors"
         save(model, example.card, file)
         again = load(file)
     expect(torch.equal(again(x), model(x)), "the model that was saved and loaded returns other logits")
@@ -152,7 +152,7 @@ def it_survives_a_file(example: ModelExample) -> None:
 
 @MODEL_LAWS.add()
 def it_takes_any_number_of_classes(example: ModelExample) -> None:
-    """Recipes give the number of classes of the data."""
+    """Make it with other numbers of classes, as recipes do for other data."""
     card = example.card
     for classes in _CLASSES:
         model = create(card.name, num_classes=classes, input_shape=card.input_shape, **card.arguments)
@@ -169,7 +169,7 @@ def it_takes_any_number_of_classes(example: ModelExample) -> None:
 
 @MODEL_LAWS.add()
 def it_runs_on_the_meta_device(example: ModelExample) -> None:
-    """So it does nothing that only a CPU can do, and reads no value."""
+    """Check that it does nothing that only a CPU can do, and reads no value."""
     with torch.device("meta"):
         bounded = Bounded(example.build(), example.shape)
         logits, lip = bounded(torch.empty(3, *example.shape))
@@ -181,7 +181,7 @@ def it_runs_on_the_meta_device(example: ModelExample) -> None:
 
 @MODEL_LAWS.add()
 def it_can_be_made_without_memory(example: ModelExample) -> None:
-    """Costs are estimated of models that would not fit."""
+    """Make it on the meta device, as an estimate of its costs does."""
     with torch.device("meta"):
         model = example.build()
     for path, p in model.named_parameters():
@@ -190,7 +190,7 @@ def it_can_be_made_without_memory(example: ModelExample) -> None:
 
 @MODEL_LAWS.add()
 def an_empty_piece_has_no_gradient(example: ModelExample) -> None:
-    """A process gets no sample of a batch that is smaller than the number of processes."""
+    """Train on no samples, as a process does whose share of a small batch is empty."""
     model, whole = example.build(), example.build()
     logits, lip = Bounded(model, example.shape)(example.inputs(0))
     expect(logits.shape == (0, example.card.num_classes), f"expected no logits, found {described(logits)}")

@@ -1,4 +1,4 @@
-"""What every optimiser obeys."""
+"""The laws of every optimiser."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _steps(bounded: Bounded, optimizer: torch.optim.Optimizer, times: int) -> li
 
 @OPTIMIZER_LAWS.add()
 def it_lowers_the_loss_of_a_small_model(entry: Optimizer) -> None:
-    """In either precision, in 40 steps."""
+    """Train for 40 steps, in either precision."""
     for dtype in DTYPES:
         bounded = network(dtype)
         values = _steps(bounded, _made(entry, bounded), 40)
@@ -70,7 +70,7 @@ def it_lowers_the_loss_of_a_small_model(entry: Optimizer) -> None:
 
 @OPTIMIZER_LAWS.add()
 def it_goes_downhill_without_a_matrix(entry: Optimizer) -> None:
-    """A vector of parameters is moved as well."""
+    """Move a vector of parameters."""
     for dtype in DTYPES:
         x = nn.Parameter(torch.ones(3, dtype=dtype))
         optimizer = OPTIMIZERS.create(entry.name, parameters=[x], **entry.example)
@@ -84,7 +84,7 @@ def it_goes_downhill_without_a_matrix(entry: Optimizer) -> None:
 
 @OPTIMIZER_LAWS.add()
 def it_resumes_to_the_bit(entry: Optimizer) -> None:
-    """Its state in a file is all that it needs to go on."""
+    """Compare weights after a stop with those without one; its state goes through a file."""
     whole = network()
     optimizer = _made(entry, whole)
     _steps(whole, optimizer, 3)
@@ -102,7 +102,7 @@ def it_resumes_to_the_bit(entry: Optimizer) -> None:
 
 @OPTIMIZER_LAWS.add()
 def rates_that_are_not_above_zero_are_refused(entry: Optimizer) -> None:
-    """By `check_rates`, in one line that names the rate."""
+    """Check that one line names the rate, as `check_rates` does."""
     parameters = inspect.signature(entry.constructor).parameters
     rates = [key for key in parameters if key == "lr" or key.endswith("_lr")]
     expect("lr" in rates, "expected an argument lr, found none")
@@ -113,7 +113,7 @@ def rates_that_are_not_above_zero_are_refused(entry: Optimizer) -> None:
 
 @OPTIMIZER_LAWS.add()
 def negative_weight_decay_is_refused(entry: Optimizer) -> None:
-    """If it has weight decay."""
+    """Check that one line names it, if there is weight decay."""
     if "weight_decay" in inspect.signature(entry.constructor).parameters:
         _expect_refused(entry, "weight_decay", -0.1, "weight_decay: expected a number >= 0")
 

@@ -1,4 +1,4 @@
-"""What every prover of the norm of a convolution obeys."""
+"""The laws of every prover of the norm of a convolution."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def _cases(prover: Prover) -> Iterator[tuple[str, Tensor, Geometry]]:
 
 @PROVER_LAWS.add()
 def it_can_prove_something(prover: Prover) -> None:
-    """At least one of the common kinds of convolutions."""
+    """Check that it takes at least one of the common kinds of convolutions."""
     able = [where for where, g in GEOMETRIES.items() if prover.can_prove(g)]
     expect(bool(able), f"can_prove: expected one of {'; '.join(GEOMETRIES)}, found none")
 
 
 @PROVER_LAWS.add()
 def the_bound_is_never_below_the_norm(prover: Prover) -> None:
-    """The norm is that of the dense matrix, by a singular value decomposition."""
+    """Compare it with the norm of the dense matrix, by a singular value decomposition."""
     for where, weight, g in _cases(prover):
         norm, bound = _norm(weight, g), prover.upper(weight, g)
         expect(bound >= norm * (1 - 1e-12), f"{where}: the bound {bound:.12g} is below the norm {norm:.12g}")
@@ -85,7 +85,7 @@ def the_bound_is_never_below_the_norm(prover: Prover) -> None:
 
 @PROVER_LAWS.add()
 def the_bound_is_no_larger_than_the_triangle_inequality_gives(prover: Prover) -> None:
-    """The sum of the norms of all taps is the simplest bound."""
+    """Compare it with the simplest bound, the sum of the norms of all taps."""
     for where, weight, g in _cases(prover):
         most, bound = _triangle(weight, g), prover.upper(weight, g)
         expect(
@@ -95,7 +95,7 @@ def the_bound_is_no_larger_than_the_triangle_inequality_gives(prover: Prover) ->
 
 @PROVER_LAWS.add()
 def no_other_prover_has_its_looseness(prover: Prover) -> None:
-    """The least loose prover is taken, so there has to be one."""
+    """Compare it with all others: the least loose prover is taken, so there has to be one."""
     others = (PROVERS.example(name) for name in PROVERS)
     equal = [
         type(o).__name__ for o in others if o.looseness == prover.looseness and type(o) is not type(prover)

@@ -1,4 +1,4 @@
-"""What every reproduction of a figure or table obeys."""
+"""The laws of every reproduction of a figure or table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _laid_out(name: str, budget: BudgetName) -> list[tuple[Variant, Trial]]:
 
 @REPRODUCTION_LAWS.add()
 def it_is_described(reproduction: Reproduction) -> None:
-    """Lists and pages show what it is."""
+    """Check what lists and pages show of it."""
     expect(bool(reproduction.summary), "expected a summary, found none")
     expect(callable(reproduction.draw), "expected a function that draws")
     others = set(reproduction.budgets) - set(BUDGETS)
@@ -34,7 +34,7 @@ def it_is_described(reproduction: Reproduction) -> None:
 
 @REPRODUCTION_LAWS.add()
 def every_budget_is_laid_out(reproduction: Reproduction) -> None:
-    """Recipes that it names are read and checked."""
+    """Read and check the recipes that it names."""
     for budget in BUDGETS:
         trials, cost = _laid_out(reproduction.name, budget), reproduction.cost(budget)
         if not reproduction.variants:
@@ -50,7 +50,7 @@ def every_budget_is_laid_out(reproduction: Reproduction) -> None:
 
 @REPRODUCTION_LAWS.add()
 def the_smoke_budget_is_a_twentieth_of_the_whole_at_most(reproduction: Reproduction) -> None:
-    """In epochs of all trainings together."""
+    """Compare the epochs of all trainings together."""
     smoke, full = _epochs(reproduction, "smoke"), _epochs(reproduction, "full")
     expect(smoke <= full / 20, f"the smoke budget has {smoke} epochs, the full one {full}")
 
@@ -61,7 +61,7 @@ def _epochs(reproduction: Reproduction, budget: BudgetName) -> int:
 
 @REPRODUCTION_LAWS.add()
 def a_budget_that_it_does_not_have_is_refused(reproduction: Reproduction) -> None:
-    """By name."""
+    """Check that the line names the budget."""
     try:
         reproduction.trials(Path("out"), "huge")  # type: ignore[arg-type]
     except InputError as error:

@@ -1,4 +1,4 @@
-"""What every schedule obeys."""
+"""The laws of every schedule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FRACTIONS = [step / 100 for step in range(101)]
 
 @SCHEDULE_LAWS.add()
 def it_is_finite_on_the_whole_training_and_changes(schedule: Schedule) -> None:
-    """Values are floats."""
+    """Evaluate it at every hundredth of the training."""
     expect(isinstance(schedule, Schedule), f"expected a Schedule, found {type(schedule).__name__}")
     for t in _FRACTIONS:
         value = schedule(START, t)
@@ -30,7 +30,7 @@ def it_is_finite_on_the_whole_training_and_changes(schedule: Schedule) -> None:
 
 @SCHEDULE_LAWS.add()
 def it_starts_and_ends_as_its_arguments_say(schedule: Schedule) -> None:
-    """`first` is the part of the value to start with, `end` the value to end with."""
+    """Check `first`, the part of the value to start with, and `end`, the value to end with."""
     if hasattr(schedule, "first"):
         _expect_value(schedule, 0.0, schedule.first * START)
         _expect_value(schedule, 1.0, START)
@@ -47,7 +47,7 @@ def _expect_value(schedule: Schedule, t: float, expected: float) -> None:
 
 @SCHEDULE_LAWS.add()
 def it_resumes_by_the_fraction_alone(schedule: Schedule) -> None:
-    """A new process, or other values asked for before, change nothing."""
+    """Repeat it in another order, after a way through a file."""
     forwards = [schedule(START, t) for t in _FRACTIONS]
     again = pickle.loads(pickle.dumps(schedule))
     backwards = [again(START, t) for t in reversed(_FRACTIONS)]
@@ -57,7 +57,7 @@ def it_resumes_by_the_fraction_alone(schedule: Schedule) -> None:
 
 @SCHEDULE_LAWS.add()
 def it_only_rises_or_only_falls_between_its_knots(schedule: Schedule) -> None:
-    """So the values at the knots, the start and the end are the extremes."""
+    """Evaluate it between knots, so that values at knots, start and end are the extremes."""
     expect(
         all(0 < knot <= 1 for knot in schedule.knots), f"knots: expected fractions, found {schedule.knots}"
     )
