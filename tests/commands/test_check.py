@@ -139,7 +139,7 @@ FAULTS = {
         "optimizer",
         "    check_rates(lr, weight_decay)\n",
         "",
-        "lr=0 is accepted",
+        "found 'Invalid learning rate: -1.0'; call check_rates(lr, weight_decay)",
     ),
     "wrong end": ("schedule", "self.end - start", "1 - start", "expected 2 at fraction 1, found 1"),
     "turns without a knot": (
@@ -151,8 +151,8 @@ FAULTS = {
     "out of the ball": ("attack", "size.steps // 2)\n", f"size.steps // 2)\n{FAR}", "points leave the ball"),
     "too weak": (
         "attack",
-        "size.steps // 2",
-        "0",
+        "return towards_rival(",
+        "return target.x + 0 * towards_rival(",
         "breaks no certificate whose radius is three times too large",
     ),
     "too low": ("prover", "return with_padding", "return 0.1 * with_padding", "is below the norm"),
