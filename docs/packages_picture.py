@@ -42,9 +42,10 @@ ROWS = [
     (
         PURPLE,
         [
-            ("report", "tables, charts, pages"),
-            ("publishing", "models for others"),
-            ("paper", "claims to check"),
+            ("report", "tables, charts"),
+            ("publishing", "for others"),
+            ("paper", "claims"),
+            ("laws", "what all obey"),
             ("explore", "a web page"),
         ],
     ),

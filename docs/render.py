@@ -7,6 +7,7 @@
   `<!-- verdicts: PLACE; PLACE -->`.
 - `<!-- registries -->` to `<!-- /registries -->`: what is registered.
 - `<!-- layers -->` to `<!-- /layers -->`: what every layer keeps, takes and costs (layer_table.py).
+- `<!-- template: KIND NAME -->` to `<!-- /template -->`: the file that `lipcert new KIND NAME` writes.
 - `<!-- registry: KIND -->` to `<!-- /registry -->`: the docstrings of one kind, as `lipcert list`.
 """
 
@@ -24,6 +25,7 @@ from layer_table import layer_rows
 
 from lipcert.bounds.contract import RULES
 from lipcert.commands.support.registries import KINDS
+from lipcert.commands.work.new_file import written_text
 from lipcert.paper import REPRODUCTIONS
 from lipcert.paper.accuracy_tables import seed_table
 from lipcert.paper.curve_table import curve_table
@@ -51,6 +53,7 @@ PICTURE = re.compile(
 VERDICTS = re.compile(r"(<!-- verdicts(?:: (?P<places>[^>]+?))? -->\n).*?(<!-- /verdicts -->)", re.DOTALL)
 REGISTRIES = re.compile(r"(<!-- registries -->\n).*?(<!-- /registries -->)", re.DOTALL)
 LAYERS = re.compile(r"(<!-- layers -->\n).*?(<!-- /layers -->)", re.DOTALL)
+TEMPLATE = re.compile(r"(<!-- template: (\w+) ([\w-]+) -->\n).*?(<!-- /template -->)", re.DOTALL)
 REGISTRY = re.compile(r"(<!-- registry: (\w+) -->\n).*?(<!-- /registry -->)", re.DOTALL)
 
 # Arguments that a recipe does not give.
@@ -68,6 +71,7 @@ def rendered(text: str) -> str:
     text = REGISTRIES.sub(lambda m: m[1] + registries_table() + m[2], text)
     text = LAYERS.sub(lambda m: f"{m[1]}{markdown(text_table(LAYER_TITLES, layer_rows()))}\n{m[2]}", text)
     text = REGISTRY.sub(lambda m: m[1] + registry_table(m[2]) + m[3], text)
+    text = TEMPLATE.sub(lambda m: f"{m[1]}```python\n{written_text(m[2], m[3])}```\n{m[4]}", text)
     text = PICTURE.sub(lambda m: m[1] + picture(m["name"], m["alt"]) + m[4], text)
     return BLOCK.sub(lambda m: m[1] + table(m["name"], m["filter"]) + m[4], text)
 

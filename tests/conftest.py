@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
 
+from lipcert import extensions
+from lipcert.bounds.contract import RULES
 from lipcert.cli import main
+from lipcert.commands.support.registries import KINDS
 
 torch.set_num_threads(1)
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets 80: tables are as wide as in any pipe
@@ -31,6 +34,21 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True)
 def _same_start() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def own_registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a test registers is gone after it."""
+    for kind in KINDS.values():
+        registry = kind.open()
+        list(registry)  # discovers lipcert's own
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    rules = dict(RULES)
+    monkeypatch.setattr(extensions, "_LOADED", {})
+    monkeypatch.setattr(extensions, "_GIVEN", [])
+    yield
+    RULES.clear()
+    RULES.update(rules)
 
 
 @pytest.fixture

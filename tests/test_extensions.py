@@ -6,7 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 from lipcert import extensions
-from lipcert.bounds.contract import RULES
 from lipcert.commands.support import completion
 from lipcert.commands.support.registries import KINDS
 from lipcert.errors import InputError, LipcertWarning
@@ -22,6 +21,8 @@ from lipcert.losses import LOSSES
 from lipcert.recipes import read_recipe, read_run_recipe
 from lipcert.runs import Run
 from tests.laws.test_commands import all_commands
+
+pytestmark = pytest.mark.usefixtures("own_registries")
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -63,21 +64,6 @@ model: {name: my-net}
 loss: {name: mine, eps: 0.15, slack: 0.01}
 schedule: {loss.slack: null}
 """
-
-
-@pytest.fixture(autouse=True)
-def _own_registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a test registers is gone after it."""
-    for kind in KINDS.values():
-        registry = kind.open()
-        list(registry)  # discovers lipcert's own
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
-    rules = dict(RULES)
-    monkeypatch.setattr(extensions, "_LOADED", {})
-    monkeypatch.setattr(extensions, "_GIVEN", [])
-    yield
-    RULES.clear()
-    RULES.update(rules)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from lipcert.attack.apgd_t import APGDT
 from lipcert.attack.base import Budget
 from lipcert.attack.target import Target
 from lipcert.certificates.certificate import Rounding
-from tests.attack.samples import BOUNDS, network, unprotected
+from lipcert.laws.unprotected import BOUNDS, small_network, unprotected
 
 
 def apgd_ce(target: Target, eps: float, steps: int) -> Tensor:
@@ -45,9 +45,9 @@ def test_aiming_at_more_classes_finds_more() -> None:
 
 def test_auto_pgd_finds_the_same_in_any_units() -> None:
     """It searches the unit cube, and is told how large a unit is."""
-    model = network(5)
+    model = small_network(5)
     units = nn.Linear(6, 6)
-    wide = nn.Sequential(units, *network(5))
+    wide = nn.Sequential(units, *small_network(5))
     with torch.no_grad():
         units.weight.copy_(torch.eye(6) / 8)
         units.bias.fill_(0.5)

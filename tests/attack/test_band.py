@@ -18,9 +18,9 @@ from lipcert.attack.target import Target
 from lipcert.certificates import local as local_bound
 from lipcert.certificates import proved_model
 from lipcert.data import Dataset
+from lipcert.laws.model_laws import ModelExample
 from lipcert.nn import MinMax
 from lipcert.recipes import execute, read_recipe
-from tests.laws.test_models import trained
 
 # Brendel-Bethge compiles for a minute; it has a test of its own.
 QUICK = tuple(name for name in ATTACKS if name != "brendel-bethge")
@@ -37,7 +37,7 @@ NETWORKS = {
     "five classes": lambda: (nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 5)), (6,)),
     "one logit": lambda: (nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 1)), (6,)),
     "convolution": lambda: (images(nn.Conv2d(2, 4, 3, 2, 1), MinMax(), nn.AvgPool2d(2)), (2, 6, 6)),
-    "trained": lambda: (trained("mlp"), (2,)),
+    "trained": lambda: (ModelExample("mlp").trained(), (2,)),
 }
 
 

@@ -13,7 +13,7 @@ from lipcert.attack import attack
 from lipcert.attack.projection import inside, reach
 from lipcert.certificates.certificate import Rounding
 from lipcert.data import Dataset
-from tests.attack.samples import centred, unprotected
+from lipcert.laws.unprotected import centred, unprotected
 
 FIXED_EPS = ("margin", "pgd", "apgd-ce", "apgd-t")
 

@@ -18,12 +18,18 @@ from lipcert.bounds.provers.convolutions.by_gram import GramProver
 from lipcert.bounds.provers.convolutions.by_strips import StripProver
 from lipcert.bounds.provers.geometry import Geometry
 from lipcert.certificates import certifier, proved_model
+from lipcert.laws.layer_laws import (
+    LAYER_LAWS,
+    no_pair_of_points_beats_the_proved_bound,
+    the_bound_follows_the_weights_it_executes,
+    the_fast_bound_is_above_the_exact_one,
+)
+from lipcert.laws.model_laws import ModelExample, no_attack_lands_inside_a_radius
 from tests.bounds.test_bounded import test_the_adjoint_of_any_convolution_is_exact as adjoint_law
 from tests.certificates.test_certificate import linear as linear_layer
 from tests.certificates.test_certificate import (
     test_ties_and_numbers_that_are_not_finite_are_never_certified as tie_law,
 )
-from tests.laws import test_layers, test_models
 
 
 def caught(laws: Sequence[Callable[[], object]]) -> int:
@@ -39,20 +45,20 @@ def caught(laws: Sequence[Callable[[], object]]) -> int:
 
 def layer_laws(kind: str) -> list[Callable[[], object]]:
     """What every law about bounds says of the examples of a layer."""
-    names = [name for name in test_layers.EXAMPLES if name.startswith(f"{kind}-")]
+    makes = [make for name, make in LAYER_LAWS.examples().items() if name.startswith(f"{kind}-")]
     return [
-        lambda law=law, name=name: law(name)  # type: ignore[misc]
+        lambda law=law, make=make: law(make())  # type: ignore[misc]
         for law in (
-            lambda name: test_layers.test_no_pair_of_points_beats_the_proved_bound(name, torch.float64),
-            test_layers.test_the_bound_follows_the_weights_it_executes,
-            test_layers.test_the_fast_bound_is_above_the_exact_one,
+            no_pair_of_points_beats_the_proved_bound,
+            the_bound_follows_the_weights_it_executes,
+            the_fast_bound_is_above_the_exact_one,
         )
-        for name in names
+        for make in makes
     ]
 
 
 def test_nothing_planted_nothing_caught() -> None:
-    attack = lambda: test_models.test_no_attack_lands_inside_a_radius("mlp")  # noqa: E731
+    attack = lambda: no_attack_lands_inside_a_radius(ModelExample("mlp"))  # noqa: E731
     tie = lambda: tie_law(linear_layer([[1.0], [1.0]]), 2.0)  # noqa: E731
     assert caught([attack, tie, adjoint_law, *layer_laws("Linear"), *layer_laws("Conv2d")]) == 0
 
@@ -61,7 +67,7 @@ def test_constants_halved(monkeypatch: pytest.MonkeyPatch) -> None:
     real = proved_model._product_up
     monkeypatch.setattr(proved_model, "_product_up", lambda spread, k: real(spread, k) / 2)
     with pytest.raises(AssertionError):
-        test_models.test_no_attack_lands_inside_a_radius("mlp")
+        no_attack_lands_inside_a_radius(ModelExample("mlp"))
 
 
 def test_two_power_iterations_as_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,194 +16,51 @@ import lipcert
 from lipcert.bounds.contract import REFUSALS, RULES
 from lipcert.commands.support import completion
 from lipcert.commands.support.registries import KINDS
+from lipcert.commands.work.new_file import written_text
 
 LAWS = Path(__file__).parent
 
 # One new file per kind: its law file, where it goes, the name it brings, and its content.
 NEW = {
-    "losses": (
-        "test_losses.py",
-        "losses/extra_hinge.py",
-        "extra-hinge",
-        '''
-"""A hinge on the margin."""
-from dataclasses import dataclass
-from lipcert.losses.base import LOSSES, Loss, finite, off_label
-
-@LOSSES.register("extra-hinge", example={"eps": 0.1})
-@dataclass(frozen=True)
-class ExtraHinge(Loss):
-    """A hinge."""
-    eps: float
-    def values(self, logits, labels, lip):
-        f = finite(logits)
-        gap = f - f.gather(1, labels[:, None]) + self.eps * lip.rows(labels)
-        return finite((gap * off_label(f, labels)).relu().amax(dim=1))
-''',
-    ),
-    "layers": (
-        "test_layers.py",
-        "nn/extra_stretch.py",
-        "ExtraStretch",
-        '''
-"""Mirrors the channels."""
-from torch import nn
-from lipcert.bounds import Constant, rule
-
-class ExtraStretch(nn.Module):
-    def forward(self, x):
-        return -1.0 * x.flip(1)
-
-@rule(ExtraStretch, examples=[lambda: (ExtraStretch(), (4,))])
-class ExtraStretchRule(Constant):
-    """Said to be 1."""
-''',
-    ),
-    "models": (
-        "test_models.py",
-        "models/extra_net.py",
-        "extra-net",
-        '''
-"""A small network."""
-import math
-from torch import nn
-from lipcert.models.base import MODELS, initialise
-from lipcert.nn import MinMax
-
-@MODELS.register("extra-net", example={"num_classes": 3, "input_shape": (2,)})
-def extra_net(num_classes: int, input_shape: tuple[int, ...]) -> nn.Module:
-    """One hidden layer."""
-    layers = nn.Flatten(), nn.Linear(math.prod(input_shape), 8), MinMax(), nn.Linear(8, num_classes)
-    return initialise(nn.Sequential(*layers))
-''',
-    ),
+    "losses": ("test_losses.py", "losses/extra_hinge.py", "extra-hinge", written_text("loss", "extra-hinge")),
+    "layers": ("test_layers.py", "nn/extra_turn.py", "ExtraTurn", written_text("layer", "extra-turn")),
+    "models": ("test_models.py", "models/extra_net.py", "extra-net", written_text("model", "extra-net")),
     "heads": (
         "test_heads.py",
         "models/heads/extra_reversed.py",
         "extra-reversed",
-        '''
-"""The last features."""
-import torch
-from torch import nn
-from lipcert.models.heads.base import HEADS, expect_features
-from lipcert.nn import FixedLinear
-
-@HEADS.register("extra-reversed", example={"features": 7, "num_classes": 3})
-def extra_reversed(features: int, num_classes: int) -> nn.Module:
-    """The last features, in reverse order."""
-    expect_features("extra-reversed", features, num_classes)
-    return FixedLinear(torch.eye(num_classes, features).flip(1))
-''',
+        written_text("head", "extra-reversed"),
     ),
-    "data": (
-        "test_data.py",
-        "data/extra_points.py",
-        "extra-points",
-        '''
-"""Random points."""
-import torch
-from lipcert.data.base import DATASETS, Dataset, Split
-
-@DATASETS.register("extra-points")
-def extra_points(split: Split = "train") -> Dataset:
-    """Points left and right of a line."""
-    x = torch.randn(64, 2, generator=torch.Generator().manual_seed(len(split)))
-    x = x if split == "train" else x + (len(split) == 3) + (split == "val")
-    return Dataset(x, (x[:, 0] > 0.5).long(), ("left", "right"))
-''',
-    ),
+    "data": ("test_data.py", "data/extra_points.py", "extra-points", written_text("data", "extra-points")),
     "augmentations": (
         "test_augmentations.py",
         "data/augmentations/extra_negative.py",
         "extra-negative",
-        '''
-"""Negatives."""
-from dataclasses import dataclass
-from typing import ClassVar
-import torch
-from lipcert.data.augmentations.base import AUGMENTATIONS, Augmentation
-
-@AUGMENTATIONS.register("extra-negative")
-@dataclass(frozen=True)
-class ExtraNegative(Augmentation):
-    """Turns half of the images into negatives."""
-    chances: ClassVar[int] = 1
-    def changed(self, images, draws):
-        x = images.float() / 255
-        return torch.where(draws[:, :, None, None] < 0.5, 1 - x, x)
-''',
+        written_text("augmentation", "extra-negative"),
     ),
     "attacks": (
         "test_attacks.py",
         "attack/extra_push.py",
         "extra-push",
-        '''
-"""A short push."""
-import torch
-from lipcert.attack.base import ATTACKS, WithinEps
-from lipcert.attack.margin import towards_rival
-
-@ATTACKS.register("extra-push")
-class ExtraPush(WithinEps):
-    """Three steps towards the rival."""
-    def within(self, target, eps, size):
-        return towards_rival(target, torch.full_like(target.radius, eps), 3)
-''',
+        written_text("attack", "extra-push"),
     ),
     "provers": (
         "test_provers.py",
         "bounds/provers/convolutions/extra_triangle.py",
         "extra-triangle",
-        '''
-"""The triangle inequality."""
-import math
-import torch
-from lipcert.bounds.provers.convolutions.base import PROVERS, Prover
-
-@PROVERS.register("extra-triangle")
-class ExtraTriangle(Prover):
-    """The sum of the norms of all taps."""
-    looseness = 3
-    def is_affordable(self, weight, g, effort):
-        return True
-    def upper(self, weight, g):
-        taps = torch.linalg.matrix_norm(weight.permute(2, 3, 0, 1), 2)
-        return math.sqrt(g.copies) * float(taps.sum()) * (1 + 1e-9)
-''',
+        written_text("prover", "extra-triangle"),
     ),
     "optimizers": (
         "test_optimizers.py",
         "train/optimizers/extra_descent.py",
         "extra-descent",
-        '''
-"""Gradient descent."""
-import torch
-from lipcert.train.optimizers.base import OPTIMIZERS, check_rates
-
-@OPTIMIZERS.register("extra-descent")
-def extra_descent(parameters, lr: float = 0.1) -> torch.optim.Optimizer:
-    """Plain gradient descent."""
-    check_rates(lr, 0.0)
-    return torch.optim.SGD(parameters, lr=lr)
-''',
+        written_text("optimizer", "extra-descent"),
     ),
     "schedules": (
         "test_schedules.py",
         "train/schedules/extra_root.py",
         "extra-root",
-        '''
-"""A square root."""
-from dataclasses import dataclass
-from lipcert.train.schedules.base import SCHEDULES, Schedule
-
-@SCHEDULES.register("extra-root")
-@dataclass(frozen=True)
-class ExtraRoot(Schedule):
-    """start + (end - start) times the root of t."""
-    end: float = 2.0
-    def __call__(self, start, t):
-        return start + (self.end - start) * t**0.5
-''',
+        written_text("schedule", "extra-root"),
     ),
     "reproductions": (
         "test_reproductions.py",
@@ -257,11 +114,11 @@ register(Smooth(1.0), nn.Softsign, examples=[lambda: (nn.Softsign(), (6,))])
 WRONG = {
     "common_shift": (
         "losses/wrong_hinge.py",
-        NEW["losses"][3].replace("extra-hinge", "wrong-hinge").replace("gap = f -", "gap = 2 * f -"),
+        written_text("loss", "wrong-hinge").replace("return short**2", "return short**2 + logits[:, 0]"),
     ),
     "beats_the_proved_bound": (
-        "nn/wrong_stretch.py",
-        NEW["layers"][3].replace("ExtraStretch", "WrongStretch").replace("-1.0", "-1.01"),
+        "nn/wrong_turn.py",
+        written_text("layer", "wrong-turn").replace("return torch.cat", "return 1.01 * torch.cat"),
     ),
 }
 

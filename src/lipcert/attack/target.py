@@ -119,6 +119,11 @@ class Target:
             near[i] = self._within(points[i], i) and self._contradicts(points[i], i)
         return near
 
+    def inside(self, points: Tensor, eps: float) -> Tensor:
+        """Return whether each point lies within eps of its sample, in exact arithmetic: (B,)."""
+        ball = replace(self, radius=torch.full_like(self.radius, eps))
+        return torch.tensor([ball._within(point, i) for i, point in enumerate(points)])
+
     def _within(self, point: Tensor, i: int) -> bool:
         """Return whether the point lies within the radius, in exact arithmetic."""
         differences = zip(point.flatten().tolist(), self.x[i].flatten().tolist(), strict=True)

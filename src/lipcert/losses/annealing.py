@@ -72,6 +72,8 @@ class EMMAAnnealing(Loss):
     temperature: Number = 0.75
     power: Number = 5.0
 
+    exact_gradient = False  # none passes the ρ of EMMA
+
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)
         LogitAnnealing(self.offset, self.temperature, self.power)

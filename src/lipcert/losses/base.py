@@ -30,6 +30,7 @@ class Loss(ABC):
     uses_constants: ClassVar[bool] = True  # if not, a training does not follow them from step to step
     shift_invariant: ClassVar[bool] = True  # whether only differences of logits count
     sample_by_sample: ClassVar[bool] = True  # whether the value of a sample depends on no other sample
+    exact_gradient: ClassVar[bool] = True  # whether no part of the value is held fixed in the gradient
 
     def __call__(self, logits: Tensor, labels: Tensor, lip: PairLip) -> Tensor:
         """Check the arguments, then return one value per sample: (B,)."""

@@ -48,6 +48,8 @@ class EMMA(Loss):
 
     eps: Number
 
+    exact_gradient = False  # none passes ρ
+
     def __post_init__(self) -> None:
         check_number("eps", self.eps, above=0)
 

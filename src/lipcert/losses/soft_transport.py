@@ -70,6 +70,7 @@ class SoftHKR(Loss):
     uses_constants = False
     shift_invariant = False  # logits are compared with 0
     sample_by_sample = False
+    exact_gradient = False  # none passes τ
 
     def __post_init__(self) -> None:
         check_number("alpha", self.alpha, above=0, below=1)

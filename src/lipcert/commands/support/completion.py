@@ -33,6 +33,11 @@ def _layers() -> Iterable[str]:
     return {*names_in("lipcert.bounds.rules", *calls), *names_in("lipcert.nn", *calls)}
 
 
+def new_kinds() -> list[str]:
+    """Return the kinds of files that `lipcert new` writes."""
+    return sorted(_stems("laws/templates", ".py.txt"))
+
+
 def _stems(folder: str, suffix: str) -> Iterable[str]:
     found = (entry.name for entry in files("lipcert").joinpath(folder).iterdir())
     return [name.removesuffix(suffix) for name in found if name.endswith(suffix)]
@@ -59,6 +64,7 @@ NAMES: dict[str, Callable[[], Iterable[str]]] = {
 }
 
 recipes, models, kinds = _completer(_recipes), _completer(_trained), _completer(lambda: NAMES)
+templates = _completer(new_kinds)
 reproductions, data_sets = _completer(NAMES["reproductions"]), _completer(_downloadable)
 
 
