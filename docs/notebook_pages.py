@@ -1,7 +1,7 @@
-"""Pages of notebooks/*.py: each is executed, and its text, code, outputs and pictures become a page of the site.
+"""Pages of notebooks/*.py: each is executed, and its text, code, outputs and pictures become a page.
 
-jupytext reads the file, nbclient executes it in a process of its own, nbconvert writes Markdown. An error in a
-cell ends the build.
+jupytext reads the file, nbclient executes it in a process of its own, nbconvert writes Markdown. An error in
+a cell ends the build.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from nbconvert import MarkdownExporter
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
-# Pictures that are sharp on screens with small pixels, too. Kernels of this machine warn that they do not encrypt.
+# Pictures stay sharp on screens with small pixels. Kernels would warn that they do not encrypt.
 KERNEL = ["--InlineBackend.rc={'figure.dpi': 160}", "--IPKernelApp.log_level=ERROR"]
 
-# nbconvert's own Markdown, with outputs that can be told from code, and a text for readers who hear the page.
+# nbconvert's own Markdown, with outputs that differ from code, and words in place of a picture for those who
+# hear the page. What goes to stderr is about the machine: a font cache, progress.
 TEMPLATE = """
 {%- extends 'markdown/index.md.j2' -%}
-{% block stream %}
+{% block stream %}{% if output.name == "stdout" %}
 ``` { .text .notebook-output }
 {{ output.text }}```
-{% endblock %}
+{% endif %}{% endblock %}
 {% block data_png %}
 ![{{ cell.metadata.alt }}]({{ output.metadata.filenames['image/png'] | path2url }})
 {% endblock %}
@@ -49,6 +50,8 @@ def executed(name: str, text: str) -> dict[str, str | bytes]:
     notebook = jupytext.reads(text, fmt="py:percent")
     with tempfile.TemporaryDirectory() as place:
         here = {"metadata": {"path": place}}
-        NotebookClient(notebook, timeout=300, extra_arguments=KERNEL, resources=here).execute()
+        NotebookClient(
+            notebook, timeout=300, extra_arguments=KERNEL, coalesce_streams=True, resources=here
+        ).execute()
     body, made = MarkdownExporter(raw_template=TEMPLATE).from_notebook_node(notebook, {"unique_key": name})
     return {f"{name}.md": body, **made["outputs"]}

@@ -16,18 +16,14 @@ import matplotlib.pyplot as plt
 import torch
 
 import lipcert
-from lipcert.report.palette import CLASSES, WRONG
+from lipcert.report.palette import BLUE, CLASSES, GREEN, ORANGE, WRONG
 
-# %% [markdown]
-# The data are two moons, 0.3 apart. A line in the middle leaves 0.15 on each side, so ε = 0.15 just fits.
-
-# %%
-data = lipcert.data.load("moons", train=600)
+# Two moons, 0.3 apart: a line in the middle leaves 0.15 on each side, so ε = 0.15 just fits.
+data = lipcert.data.load("moons", train=500)
 
 # %% [markdown]
 # A short training. `Bounded` makes the network return its scores, and with them its Lipschitz constant: how
-# fast the scores can change at most. The loss CLL needs both to know how far each point is from the
-# boundary.
+# fast the scores can change at most. From both, the loss CLL knows how far the boundary is.
 
 
 # %%
@@ -38,7 +34,7 @@ def train(eps: float, slack: float) -> lipcert.Certifier:
     bounded = lipcert.Bounded(model, input_shape=(2,))
     loss = lipcert.losses.CLL(eps=eps, slack=slack, lam=1e-6, sides="one")
     optimizer = torch.optim.Adam(bounded.parameters(), lr=1e-2)
-    for _ in range(250):
+    for _ in range(200):
         logits, lip = bounded(data.x)
         optimizer.zero_grad()
         (loss(logits, data.y, lip).mean() + loss.penalty(lip)).backward()
@@ -48,7 +44,7 @@ def train(eps: float, slack: float) -> lipcert.Certifier:
 
 # %% [markdown]
 # One picture per training. Black is the boundary between the classes; at the grey lines the radius is ε. A
-# point is red if it is classified wrongly or its radius is below ε.
+# point is red if it is wrong or its radius is not above ε. The title gives the share of the others.
 
 # %%
 across, along = torch.meshgrid(torch.linspace(-1.4, 2.4, 200), torch.linspace(-0.9, 1.4, 120), indexing="xy")
@@ -68,8 +64,8 @@ def draw(axes: plt.Axes, eps: float, slack: float) -> None:
 
 # %% [markdown]
 # ## ε: how far
-# A small ε is easily reached, and leaves room unused. At 0.15 the margin fills the gap. More than that
-# cannot be had by all points, and the boundary bends in vain.
+# A small ε is easily reached, and leaves room unused. At 0.15 the margin fills the gap. At 0.3 it cannot
+# fit: the training gives points up, and the boundary becomes coarse.
 
 # %% alt="Four trainings with growing ε; the margin widens, and with 0.3 many points are red"
 figure, axes = plt.subplots(2, 2, figsize=(7, 4.9), layout="constrained")
@@ -85,15 +81,16 @@ plt.show()
 # %% alt="Three trainings with less and less slack, and the cost of a point by its distance for each slack"
 figure, axes = plt.subplots(2, 2, figsize=(7, 4.9), layout="constrained")
 distance = torch.linspace(-0.1, 0.4, 100)
-for place, slack in zip(axes.flat, (0.3, 0.1, 0.001), strict=False):
+slacks = {0.3: ORANGE, 0.1: GREEN, 0.001: BLUE}
+for place, (slack, colour) in zip(axes.flat, slacks.items(), strict=False):
     draw(place, 0.15, slack)
     scale = lipcert.losses.calibrated_scale(0.15, slack)
-    axes[1, 1].plot(distance, torch.nn.functional.softplus((0.15 - distance) / scale), label=f"slack {slack}")
+    cost = torch.nn.functional.softplus((0.15 - distance) / scale)
+    axes[1, 1].plot(distance, cost, color=colour, label=f"slack {slack}")
 axes[1, 1].set(xlabel="distance from the boundary", ylabel="cost", ylim=(0, 6))
 axes[1, 1].legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# These moons have no outliers, so little slack is best. Real data have some: there, more slack gives them
-# up for a better boundary elsewhere. Try a few values, and compare the certified accuracy on data kept for
-# that.
+# These moons have no outliers, so little slack is best. Real data have some, and more slack can give them
+# up for a better boundary elsewhere. Compare a few values on data that are kept for it.

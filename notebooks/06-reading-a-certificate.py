@@ -45,7 +45,7 @@ figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 names = [f"{layer.path} {layer.kind}" for layer in statement.layers]
 bars = axes.barh(names, [layer.upper for layer in statement.layers], color=BLUE)
 axes.bar_label(bars, fmt="%.2f", padding=3)
-axes.set(xlabel="proved constant")
+axes.set(xlabel="proved constant", xlim=(0, 2.7))
 axes.invert_yaxis()
 plt.show()
 product = math.prod(layer.upper for layer in statement.layers)
@@ -88,3 +88,6 @@ forged = statement.model_copy(update={"k_f": statement.k_f / 2})
 for check in verify(forged, model, card, None, {}):
     if check.holds is False:
         print("does not hold:", check.statement)
+
+# %% [markdown]
+# A certificate therefore needs no trust in the one who made it: the weights are enough to check it.
