@@ -51,7 +51,7 @@ def executed(name: str, text: str) -> dict[str, str | bytes]:
     with tempfile.TemporaryDirectory() as place:
         here = {"metadata": {"path": place}}
         NotebookClient(
-            notebook, timeout=300, extra_arguments=KERNEL, coalesce_streams=True, resources=here
+            notebook, timeout=1200, extra_arguments=KERNEL, coalesce_streams=True, resources=here
         ).execute()
     body, made = MarkdownExporter(raw_template=TEMPLATE).from_notebook_node(notebook, {"unique_key": name})
     return {f"{name}.md": body, **made["outputs"]}
