@@ -19,15 +19,15 @@ from nbconvert import MarkdownExporter
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
-# Pictures stay sharp on screens with small pixels. Kernels would warn that they do not encrypt.
-KERNEL = ["--InlineBackend.rc={'figure.dpi': 160}", "--IPKernelApp.log_level=ERROR"]
+# Pictures are sharp and their words large enough for a telephone. Kernels would warn of plain text.
+KERNEL = ["--InlineBackend.rc={'figure.dpi': 160, 'font.size': 12}", "--IPKernelApp.log_level=ERROR"]
 
 # nbconvert's own Markdown, with outputs that differ from code, and words in place of a picture for those who
 # hear the page. What goes to stderr is about the machine: a font cache, progress.
 TEMPLATE = """
 {%- extends 'markdown/index.md.j2' -%}
 {% block stream %}{% if output.name == "stdout" %}
-``` { .text .notebook-output }
+``` { .text .notebook-output .no-copy }
 {{ output.text }}```
 {% endif %}{% endblock %}
 {% block data_png %}

@@ -45,15 +45,12 @@ radius = model.certified_radius(X_test)
 correct = model.predict(X_test) == y_test.to_numpy()
 for row in range(4):
     print(f"row {row}: class {model.predict(X_test[row : row + 1])[0]}, radius {radius[row]:.2f}")
-print(
-    f"median radius: {np.median(radius[correct]):.2f} if correct, {np.median(radius[~correct]):.2f} if wrong"
-)
+right, wrong = radius[correct], radius[~correct]
+print(f"median radius: {np.median(right):.2f} if correct, {np.median(wrong):.2f} if wrong")
 
 # %% alt="Histogram of the radii of the test rows; the few wrong rows have small radii"
 figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
-axes.hist(
-    [radius[correct], radius[~correct]], bins=24, stacked=True, color=[BLUE, RED], label=["correct", "wrong"]
-)
+axes.hist([right, wrong], bins=24, stacked=True, color=[BLUE, RED], label=["correct", "wrong"])
 axes.set(xlabel="certified radius (standard deviations)", ylabel="rows of the test")
 axes.legend(frameon=False)
 plt.show()
@@ -65,9 +62,8 @@ plt.show()
 # %%
 for least in (0.0, 0.25, 0.5, 1.0):
     kept = radius > least
-    print(
-        f"radius above {least:4}: {kept.mean():6.1%} answered, {correct[kept].mean():6.1%} of these correct"
-    )
+    answered = f"{kept.mean():6.1%} answered, {correct[kept].mean():6.1%} of these correct"
+    print(f"radius above {least:4}: {answered}")
 
 # %% [markdown]
 # The estimator fits into pipelines, cross-validation and grid searches. A search for radii needs a score

@@ -71,13 +71,8 @@ for name, split in statement.splits.items():
 # %%
 model, card = lipcert.load("moons-cll"), read_card(weights)
 data = {"val": lipcert.data.load("moons", split="val")}
-checks = verify(statement, model, card, None, data)
-print(
-    sum(check.holds is True for check in checks),
-    "hold,",
-    sum(check.holds is False for check in checks),
-    "do not",
-)
+found = [check.holds for check in verify(statement, model, card, None, data)]
+print(f"{found.count(True)} statements hold, {found.count(False)} do not")
 
 # %% [markdown]
 # A forger would like a smaller constant, because half the constant doubles every radius. This is found at

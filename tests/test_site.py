@@ -69,7 +69,7 @@ def test_an_error_in_a_notebook_ends_the_build() -> None:
     pages = importlib.util.module_from_spec(found)
     found.loader.exec_module(pages)
     assert "```\n2\n```" in pages.executed("good", "# %%\nprint(1 + 1)\n")["good.md"].replace(
-        " { .text .notebook-output }", ""
+        " { .text .notebook-output .no-copy }", ""
     )
     with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
         pages.executed("bad", "# %%\n1 / 0\n")
