@@ -60,7 +60,7 @@ site: .venv/.dev
 	touch $@
 
 .venv/.dev: .venv/.core
-	$(PIP) --editable '.[dev,attack,docs,explore,onnx,ray,report]'
+	$(PIP) --editable '.[dev,attack,docs,explore,hub,onnx,ray,report]'
 	touch $@
 
 .venv/.browser: .venv/.dev

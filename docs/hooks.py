@@ -16,11 +16,12 @@ EXPORT = re.compile(r"export\s*\{\s*(\w+) as default\s*\};?\s*$")
 
 
 LEAVING = re.compile(r"\[`?([^]`]+)`?\]\(\.\./[^)]+\)")
+NOTEBOOK = re.compile(r"\(\.\./(notebooks/[\w-]+)\.py\)")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The site has no page for a file elsewhere in the repository: its name will do."""
-    return re.sub(LEAVING, r"`\1`", markdown)
+    """A notebook has a page on the site; of any other file outside docs/ the name will do."""
+    return re.sub(LEAVING, r"`\1`", re.sub(NOTEBOOK, r"(\1.md)", markdown))
 
 
 def on_post_build(config: Any) -> None:

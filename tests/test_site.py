@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import re
 import subprocess
@@ -37,6 +38,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_is_built_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     assert {path.stem for path in (ROOT / "docs").glob("*.md")} <= {path.stem for path in site.glob("*.html")}
+    notebooks = {path.stem for path in (ROOT / "notebooks").glob("*.py")}
+    assert notebooks == {path.stem for path in (site / "notebooks").glob("*.html")}
     for path in site.rglob("*.html"):
         text = path.read_text()
         assert not re.findall(r"<(?:script|img|iframe|source)[^>]*\ssrc=[\"']?(?:https?:)?//[^>]*>", text), (
@@ -46,6 +49,30 @@ def test_every_page_is_built_and_nothing_is_loaded_from_elsewhere(site: Path) ->
     for path in site.rglob("*.css"):
         assert not re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", path.read_text()), path
     assert not list(site.rglob("*.py"))
+
+
+def test_a_notebook_is_a_page_with_what_it_printed_and_drew(site: Path) -> None:
+    text = (site / "notebooks" / "01-first-certificate.html").read_text(encoding="utf-8")
+    assert "has class upper, radius 0." in text
+    (picture,) = re.findall(r'<img alt="Two moons[^"]+" src="([^"]+\.png)"', text)
+    assert (site / "notebooks" / picture).read_bytes().startswith(b"\x89PNG")
+    listed = (site / "notebooks.html").read_text(encoding="utf-8")
+    assert 'href="notebooks/01-first-certificate.html">A first certificate</a>' in listed
+
+
+def test_an_error_in_a_notebook_ends_the_build() -> None:
+    from nbclient.exceptions import CellExecutionError
+
+    found = importlib.util.spec_from_file_location("notebook_pages", ROOT / "docs" / "notebook_pages.py")
+    assert found
+    assert found.loader
+    pages = importlib.util.module_from_spec(found)
+    found.loader.exec_module(pages)
+    assert "```\n2\n```" in pages.executed("good", "# %%\nprint(1 + 1)\n")["good.md"].replace(
+        " { .text .notebook-output .no-copy }", ""
+    )
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        pages.executed("bad", "# %%\n1 / 0\n")
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -67,8 +94,8 @@ def test_pages_work_without_a_network(site: Path, address: str) -> None:
         complaints, asked = overheard(page)
         for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 900})
-            for path in sorted(site.glob("*.html")):
-                page.goto(address + path.name)
+            for path in sorted(site.rglob("*.html")):
+                page.goto(address + path.relative_to(site).as_posix())
                 equations = page.locator(".arithmatex").count()
                 assert page.locator(".arithmatex .katex").count() == equations, path.name
                 assert page.locator(".katex-error").count() == 0, path.name

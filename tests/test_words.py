@@ -21,9 +21,10 @@ FILES = sorted(ROOT.rglob("*.py"))
 TOP = ROOT.parents[1]
 SCRIPTS = [
     path
-    for folder in ("tests", "tools", "docs", "benchmarks", "examples")
+    for folder in ("tests", "tools", "docs", "benchmarks", "examples", "notebooks")
     for path in (TOP / folder).rglob("*.py")
 ]
+NOTEBOOKS = sorted((TOP / "notebooks").glob("*.py"))  # their comments are prose
 PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").rglob("*.md"))]
 
 # A first line that begins so has no verb, or hides its subject.
@@ -184,6 +185,7 @@ def test_a_comment_is_no_fragment() -> None:
 def test_plain_words(words: re.Pattern[str]) -> None:
     texts = [(path, line, text) for path in FILES for line, text in [*strings(path), *comments(path)]]
     texts += [(path, line, text) for path in PAGES for line, text in prose(path)]
+    texts += [(path, line, text) for path in NOTEBOOKS for line, text in prose(path)]
     texts += [(path, line, text) for path in ROOT.rglob("*.html") for line, text in prose(path)]
     found = [
         f"{path.relative_to(TOP)}:{line}: {match[0]}"
