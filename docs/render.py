@@ -7,6 +7,7 @@
   `<!-- verdicts: PLACE; PLACE -->`.
 - `<!-- registries -->` to `<!-- /registries -->`: what is registered.
 - `<!-- layers -->` to `<!-- /layers -->`: what every layer keeps, takes and costs (layer_table.py).
+- `<!-- file: PATH -->` to `<!-- /file -->`: a file of the repository, as code.
 - `<!-- registry: KIND -->` to `<!-- /registry -->`: the docstrings of one kind, as `lipcert list`.
 """
 
@@ -52,6 +53,7 @@ VERDICTS = re.compile(r"(<!-- verdicts(?:: (?P<places>[^>]+?))? -->\n).*?(<!-- /
 REGISTRIES = re.compile(r"(<!-- registries -->\n).*?(<!-- /registries -->)", re.DOTALL)
 LAYERS = re.compile(r"(<!-- layers -->\n).*?(<!-- /layers -->)", re.DOTALL)
 REGISTRY = re.compile(r"(<!-- registry: (\w+) -->\n).*?(<!-- /registry -->)", re.DOTALL)
+FILE = re.compile(r"(<!-- file: (\S+\.py) -->\n).*?(<!-- /file -->)", re.DOTALL)
 
 # Arguments that a recipe does not give.
 GIVEN = {"split", "num_classes", "input_shape"}
@@ -68,6 +70,9 @@ def rendered(text: str) -> str:
     text = REGISTRIES.sub(lambda m: m[1] + registries_table() + m[2], text)
     text = LAYERS.sub(lambda m: f"{m[1]}{markdown(text_table(LAYER_TITLES, layer_rows()))}\n{m[2]}", text)
     text = REGISTRY.sub(lambda m: m[1] + registry_table(m[2]) + m[3], text)
+    text = FILE.sub(
+        lambda m: f"{m[1]}```python\n{(ROOT / m[2]).read_text(encoding='utf-8')}```\n{m[3]}", text
+    )
     text = PICTURE.sub(lambda m: m[1] + picture(m["name"], m["alt"]) + m[4], text)
     return BLOCK.sub(lambda m: m[1] + table(m["name"], m["filter"]) + m[4], text)
 
