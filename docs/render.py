@@ -8,6 +8,7 @@
 - `<!-- registries -->` to `<!-- /registries -->`: what is registered.
 - `<!-- layers -->` to `<!-- /layers -->`: what every layer keeps, takes and costs (layer_table.py).
 - `<!-- template: KIND NAME -->` to `<!-- /template -->`: the file that `lipcert new KIND NAME` writes.
+- `<!-- file: PATH -->` to `<!-- /file -->`: a file of the repository, as code.
 - `<!-- registry: KIND -->` to `<!-- /registry -->`: the docstrings of one kind, as `lipcert list`.
 """
 
@@ -55,6 +56,7 @@ REGISTRIES = re.compile(r"(<!-- registries -->\n).*?(<!-- /registries -->)", re.
 LAYERS = re.compile(r"(<!-- layers -->\n).*?(<!-- /layers -->)", re.DOTALL)
 TEMPLATE = re.compile(r"(<!-- template: (\w+) ([\w-]+) -->\n).*?(<!-- /template -->)", re.DOTALL)
 REGISTRY = re.compile(r"(<!-- registry: (\w+) -->\n).*?(<!-- /registry -->)", re.DOTALL)
+FILE = re.compile(r"(<!-- file: (\S+\.py) -->\n).*?(<!-- /file -->)", re.DOTALL)
 
 # Arguments that a recipe does not give.
 GIVEN = {"split", "num_classes", "input_shape"}
@@ -72,6 +74,9 @@ def rendered(text: str) -> str:
     text = LAYERS.sub(lambda m: f"{m[1]}{markdown(text_table(LAYER_TITLES, layer_rows()))}\n{m[2]}", text)
     text = REGISTRY.sub(lambda m: m[1] + registry_table(m[2]) + m[3], text)
     text = TEMPLATE.sub(lambda m: f"{m[1]}```python\n{written_text(m[2], m[3])}```\n{m[4]}", text)
+    text = FILE.sub(
+        lambda m: f"{m[1]}```python\n{(ROOT / m[2]).read_text(encoding='utf-8')}```\n{m[3]}", text
+    )
     text = PICTURE.sub(lambda m: m[1] + picture(m["name"], m["alt"]) + m[4], text)
     return BLOCK.sub(lambda m: m[1] + table(m["name"], m["filter"]) + m[4], text)
 

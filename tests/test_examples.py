@@ -16,12 +16,17 @@ SCRIPTS = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 # What the output of a script must match, line after line.
 SAID = {
+    "before_after": [
+        r"cross-entropy +\d+\.\d+ +0\.\d+ +9\d\.\d",
+        r"CLL +\d+\.\d+ +0\.[3-9]\d+ +[89]\d\.\d +[89]\d\.\d",
+    ],
     "check_certificate": [r"ok +the weights", r"ok +k_f: 52\.\d+ ≤ 52\.\d+", r"ok +the largest K_ij"],
     "compare_losses": [
         r"CLL, slack 0.01 .*certified +9\d\.\d %",
         r"GloRo",
         r"cross-entropy .*certified +0\.0 %",
     ],
+    "fabric_loop": [r"certified at 0\.1: (0\.9|1\.0)"],
     "onnx_only": [r"class (upper|lower), certified for every change of L2 norm below \d+\.\d+"] * 4,
     "own_model": [
         r"first +Conv2d +at most \d",
@@ -29,6 +34,8 @@ SAID = {
         r"radii \['0\.0\d+'",
         r"refused: .*LayerNorm",
     ],
+    "plain_loop": [r"certified at 0: (0\.9|1\.0)", r"certified at 0\.1: (0\.9|1\.0)"],
+    "sklearn_pipeline": [r"test accuracy (0\.9|1\.0)", r"raw row \[0\.\d+\]", r"move alone \["],
     "tabular": [r"accuracy 0\.9\d+", r"certified at +0\.1: 0\.9\d+", r"median radius \d"],
     "train_moons": [r"certified at 0\.00: (100\.0|9\d\.\d) %", r"certified at 0\.15: 9\d\.\d %"],
 }

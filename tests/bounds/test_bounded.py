@@ -234,3 +234,56 @@ def test_power_iterations_rise_towards_the_proved_norm() -> None:
 def test_an_unknown_estimate_is_refused() -> None:
     with pytest.raises(InputError, match="estimate: expected one of krylov, power"):
         Bounded(network(), (2,), estimate="lanczos")  # type: ignore[arg-type]
+
+
+def improved(bounded: Bounded, **how: object) -> list[int]:
+    """Which vectors a forward improves, after the weights have changed."""
+    with torch.no_grad():
+        for parameter in bounded.model.parameters():
+            parameter.normal_()
+    names = [name for name, _ in bounded.named_buffers()]
+    before = [bounded.get_buffer(name).clone() for name in names]
+    bounded(torch.randn(4, 2), **how)
+    return [i for i, name in enumerate(names) if not torch.equal(bounded.get_buffer(name), before[i])]
+
+
+def deep() -> nn.Sequential:
+    return nn.Sequential(*(nn.Linear(2 if i == 0 else 5, 5) for i in range(5)))
+
+
+def test_the_layers_take_turns_by_themselves() -> None:
+    assert improved(Bounded(deep(), (2,))) == [0, 1, 2, 3]
+    bounded = Bounded(deep(), (2,), turns=3)
+    assert [improved(bounded) for _ in range(4)] == [[0, 3], [1], [2], [0, 3]]
+    assert improved(bounded, first=False) == improved(bounded, iterate=False) == []
+    assert improved(bounded.eval()) == []
+    assert improved(bounded.train()) == [1]  # whose turn it was
+    assert improved(bounded, turn=(0, 1)) == [0, 1, 2, 3]
+    assert improved(bounded) == [2]
+    block = Bounded(deep(), (2,), estimate="block", turns=2)
+    assert [len(improved(block)) > 0 for _ in range(4)] == [True, False, True, False]
+    with pytest.raises(InputError, match="turns: expected 1 with estimate: power, got 3"):
+        Bounded(deep(), (2,), estimate="power", turns=3)
+    with pytest.raises(InputError, match="turns: expected a whole number >= 1, got 0"):
+        Bounded(deep(), (2,), turns=0)
+
+
+def test_turns_leave_converged_constants_exact() -> None:
+    model = network()
+    bounded = Bounded(model, (2,), turns=2)
+    improved(bounded)  # one of the two layers
+    norms = [float(torch.linalg.matrix_norm(model[i].weight.detach(), 2)) for i in (0, 2)]
+    assert float(bounded.converge().features.detach()) == pytest.approx(norms[0] * norms[1], rel=1e-5)
+
+
+def test_given_turns_are_those_of_the_counter_bit_for_bit() -> None:
+    counted, told = Bounded(deep(), (2,), turns=3), Bounded(deep(), (2,))
+    told.load_state_dict(counted.state_dict())
+    for step in range(7):
+        with torch.no_grad():
+            for mine, theirs in zip(counted.parameters(), told.parameters(), strict=True):
+                theirs.copy_(mine.mul_(1.1))
+        counted(torch.zeros(4, 2))
+        told(torch.zeros(4, 2), turn=(step % 3, 3))
+    for name, vector in counted.named_buffers():
+        assert torch.equal(vector, told.get_buffer(name)), name

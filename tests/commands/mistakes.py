@@ -391,18 +391,54 @@ MODELS = [
     Mistake("unknown data", "certify net.safetensors --data mnist", "mnist"),
     Mistake("no shape", "inspect own.py:linear", "--input-shape: a model of your own needs one"),
     Mistake(
-        "text for a shape", "inspect own.py:linear --input-shape x", "--input-shape: expected numbers .*'x'"
+        "text for a shape",
+        "inspect own.py:linear --input-shape x",
+        "--input-shape: expected positive numbers .*'x'",
     ),
     Mistake("shape of another model", "inspect own.py:linear --input-shape 3", "input_shape: .*cannot take"),
     Mistake(
-        "negative shape", "inspect own.py:linear --input-shape -2", "input_shape: expected positive sizes"
+        "negative shape",
+        "inspect own.py:linear --input-shape -2",
+        "--input-shape: expected positive numbers .*'-2'",
     ),
     Mistake("shape of a run", "inspect run --input-shape 3", r"--input-shape: run is made for \(2,\)"),
     Mistake("layer without a rule", "inspect own.py:Sorts --input-shape 2", "no Lipschitz rule", status=1),
     Mistake(
         "layer without a bound", "inspect own.py:odd --input-shape 2", "LayerNorm.* use BatchNorm", status=1
     ),
-    Mistake("number for a model", "inspect own.py:number --input-shape 2", "not callable"),
+    Mistake("number for a model", "inspect own.py:number --input-shape 2", "returns one, found int"),
+    Mistake("own model without data", "certify own.py:linear", "--data: a model of your own needs data"),
+    Mistake(
+        "own model, no such data", "certify own.py:linear --data mnist", "--data: expected one of .*mnist"
+    ),
+    Mistake(
+        "own model of another shape",
+        "certify own.py:linear --data photos --input-shape 3,8,8",
+        "input_shape: .*cannot take",
+    ),
+    Mistake("own model on images", "certify own.py:linear --data photos", "--input-shape: photos/ needs one"),
+    Mistake(
+        "own model on oblong images",
+        "certify own.py:linear --data photos --input-shape 3,8,9",
+        "--input-shape: expected 3,H,H or 1,H,H",
+    ),
+    Mistake(
+        "own model on a missing part",
+        "certify own.py:linear --data splits --input-shape 3,8,8 --split val",
+        "--split: splits has the parts test, train, got 'val'",
+    ),
+    Mistake(
+        "own model without weights",
+        "certify own.py:linear --data moons --weights gone.pt",
+        "gone.pt: no such",
+    ),
+    Mistake("weights of a run", "certify run --weights net.pt", "--weights: only for a model of your own"),
+    Mistake("shape of a certified run", "certify run --input-shape 2", "--input-shape: only for a model of"),
+    Mistake(
+        "weights of a certificate", "verify run --weights net.pt", "--weights: only for a model of your own"
+    ),
+    Mistake("weights of an inspected run", "inspect run --weights net.pt", "--weights: only for a model of"),
+    Mistake("weights of an attacked run", "attack run --weights net.pt", "--weights: only for a model of"),
     Mistake(
         "nothing of this name",
         "inspect own.py:gone --input-shape 2",

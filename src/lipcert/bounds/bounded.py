@@ -42,7 +42,9 @@ class Bounded(nn.Module):
     In training mode every forward improves them by `iterations` products with WᵀW (5; 1 for blocks),
     without gradient: to the best vector of the Krylov space, or with `estimate="power"` by plain power
     iteration. With `estimate="block"` all layers are improved together, in `iterations` rounds with one
-    product each. With `local` the constants are those of balls of that radius, one per sample.
+    product each. With `turns=n` a forward improves every n-th layer only, in turn, which costs less and
+    follows the weights less closely; `converge` improves all of them. With `local` the constants are those of
+    balls of that radius, one per sample.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 3))
@@ -62,6 +64,7 @@ class Bounded(nn.Module):
         iterations: int | None = None,
         local: float | None = None,
         estimate: Estimate = "krylov",
+        turns: int = 1,
     ) -> None:
         super().__init__()
         if estimate not in get_args(Estimate):
@@ -73,6 +76,9 @@ class Bounded(nn.Module):
         self.model = checked_model(model)
         usual = usual_iterations(estimate)
         self.iterations = checked_count("iterations", usual if iterations is None else iterations, least=0)
+        self.turns = checked_count("turns", turns)
+        check_turns(estimate, self.turns)
+        self._next_turn = 0  # below `turns`, as a compiled forward is compiled again for every value
         self._followers = followers_in(model)
         self._norms = (batch_norms_in(model),)  # in a tuple, because they are modules of the model already
         program = trace(model, input_shape)
@@ -107,22 +113,32 @@ class Bounded(nn.Module):
         self.find_worst_pair()
 
     def forward(
-        self, x: Tensor, first: bool = True, iterate: bool = True, turn: tuple[int, int] = (0, 1)
+        self, x: Tensor, first: bool = True, iterate: bool = True, turn: tuple[int, int] | None = None
     ) -> tuple[Tensor, PairLip]:
         """Return the logits (B, N) and their constants.
 
         In training mode the vectors are improved first. `first=False` is for further pieces of one batch,
         `iterate=False` for a loss that does not use the constants. With `turn=(k, n)` every n-th vector is
-        improved, beginning with the k-th; blocks are improved if k is 0. The piece may be empty; batch norm
-        uses its running statistics if there is one sample or none.
+        improved, beginning with the k-th; blocks are improved if k is 0. Without it, `turns` says n, and k
+        counts the forwards that improve. The piece may be empty; batch norm uses its running statistics if
+        there is one sample or none.
         """
         if not isinstance(x, Tensor):
             checked_tensor("x", x)  # which says what to do
         if x.shape[1:] != self._shape:
             raise InputError(wrong_shape(x, self._shape))
+        if turn is None:
+            turn = self._take_turn(first and iterate)
         if len(x) < LEAST:
             return self._few(x, first, iterate, turn)
         return self._stepped(x, first, iterate, turn)
+
+    def _take_turn(self, is_step: bool) -> tuple[int, int]:
+        """Return whose turn it is; only a forward that improves vectors uses it up."""
+        turn = self._next_turn
+        if self.training and is_step:
+            self._next_turn = (turn + 1) % self.turns
+        return turn, self.turns
 
     def _few(self, x: Tensor, first: bool, iterate: bool, turn: tuple[int, int]) -> tuple[Tensor, PairLip]:
         with statistics_for(len(x), self._norms[0]):
@@ -260,6 +276,12 @@ class Bounded(nn.Module):
 def usual_iterations(estimate: str) -> int:
     """Return the number of products per step, unless another one is given."""
     return 1 if estimate == "block" else 5
+
+
+def check_turns(estimate: Estimate, turns: int) -> None:
+    """Raise if power iterations are to take turns: they follow the weights too slowly for that."""
+    if estimate == "power" and turns != 1:
+        raise InputError(f"turns: expected 1 with estimate: power, got {turns}")
 
 
 def _name(step: Step) -> str:

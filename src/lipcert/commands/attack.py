@@ -9,13 +9,15 @@ from typing import Annotated
 import typer
 
 from lipcert.commands.support.options import (
+    AnyModel,
     Data,
     DeviceName,
+    InputShape,
     Local,
-    Model,
     Radii,
     RoundingName,
     SplitName,
+    Weights,
     choice,
     chosen_device,
     command,
@@ -27,8 +29,10 @@ app = command()
 
 @app.command()
 def attack(
-    model: Model,
+    model: AnyModel,
     data: Data = None,
+    weights: Weights = None,
+    input_shape: InputShape = None,
     split: SplitName = "test",
     radii: Radii = None,
     rounding: RoundingName = "float64",
@@ -51,6 +55,7 @@ def attack(
     from lipcert.atomic import check_file_place, write_json
     from lipcert.certificates.certificate import Rounding
     from lipcert.commands.work.attack_model import attack_model
+    from lipcert.commands.work.own_model import Own
     from lipcert.data.base import Split
     from lipcert.errors import InputError
     from lipcert.report.attack_band import band_figure, band_table
@@ -73,6 +78,7 @@ def attack(
         choice("--budget", budget, BudgetName),
         local,
         chosen_device(device),
+        Own(weights, input_shape),
     )
     asked = [row.radius for row in findings.radii]
     show(band_table(band, asked, findings.split))

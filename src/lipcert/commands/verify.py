@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lipcert.commands.support.options import command, fail, show
+from lipcert.commands.support.options import Weights, command, fail, show
 
 app = command()
 
@@ -16,8 +16,13 @@ app = command()
 def verify(
     certificate: Annotated[str, typer.Argument(help="Check this certificate.json, or that of a MODEL.")],
     model: Annotated[
-        str | None, typer.Argument(help="Prove the bounds of this MODEL.", show_default="the one beside it")
+        str | None,
+        typer.Argument(
+            help="Prove the bounds of this MODEL, or of FILE.py:NAME (executed).",
+            show_default="the one beside it",
+        ),
     ] = None,
+    weights: Weights = None,
     data: Annotated[
         str | None,
         typer.Option(
@@ -38,7 +43,7 @@ def verify(
     from lipcert.commands.work.certify_model import verify_file
     from lipcert.report.certificate_tables import check_table
 
-    checks = verify_file(certificate, model, data, bounds_only)
+    checks = verify_file(certificate, model, data, bounds_only, weights)
     show(check_table(checks))
     if any(check.holds is False for check in checks):
         sys.exit(1)

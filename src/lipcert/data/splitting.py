@@ -17,7 +17,8 @@ _NOUNS = {"val": "validation", "test": "test"}
 def part(y: Tensor, split: Split, shares: Mapping[Split, float], seed: int) -> Tensor:
     """Return the indices of one split; the others' `shares` are held out in turn, training is the rest.
 
-    A share of 0 holds nothing out: training has it all; without `val` there is nothing to choose by.
+    A share of 0 holds nothing out: training has it all; without `val` there is nothing to choose by. A share
+    of 1 takes all that is left.
     """
     rest = torch.arange(len(y))
     for name, share in shares.items():
@@ -25,6 +26,10 @@ def part(y: Tensor, split: Split, shares: Mapping[Split, float], seed: int) -> T
             if split == name:
                 raise InputError(f"{name}: there is no {_NOUNS[name]} split, because its share is 0")
             continue
+        if share == 1:
+            if split == name:
+                return rest
+            raise InputError(f"{split}: there is no such split, because the share of {name} is 1")
         stays, held = hold_out(y[rest], share, seed, name)
         if split == name:
             return rest[held]

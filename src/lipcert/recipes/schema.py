@@ -22,7 +22,7 @@ from pydantic import (
 )
 from torch import nn
 
-from lipcert.bounds.bounded import Estimate, usual_iterations
+from lipcert.bounds.bounded import Estimate, check_turns, usual_iterations
 from lipcert.certificates.certificate import Rounding
 from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.local import balls_for
@@ -41,7 +41,7 @@ from lipcert.registry import Registry
 from lipcert.suggestions import meant_key
 from lipcert.tables.kinds import parsed_radius
 from lipcert.train.optimizers import OPTIMIZERS, MakeOptimizer
-from lipcert.train.plan import check_turns, scheduled
+from lipcert.train.plan import scheduled
 from lipcert.train.schedule_checks import check_schedules
 from lipcert.train.schedules import SCHEDULES, Schedule
 from lipcert.types import BudgetName, Effort

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torch import Tensor
+
 from lipcert.certificates.predictions import Prediction
 from lipcert.certificates.statement import Accuracy, Statement
 from lipcert.certificates.verification import Check
 from lipcert.recipes.budgets import with_remark
 from lipcert.tables import Column, Table
-from lipcert.tables.kinds import COUNT, EXACT_PERCENT, PERCENT, PROVED_RADIUS, RADIUS, TEXT, UPPER_BOUND
+from lipcert.tables.kinds import (
+    COUNT,
+    EXACT_PERCENT,
+    LOWER_BOUND,
+    PERCENT,
+    PROVED_RADIUS,
+    RADIUS,
+    TEXT,
+    UPPER_BOUND,
+)
 
 # Two constants that users meet side by side.
 K_F_EXPLAINED = (
@@ -35,6 +46,19 @@ def certificate_table(statement: Statement, budget: str | None = None) -> Table[
         title=f"{name}: {split.samples:,} samples, K_f ≤ {k_f} (proved), {label}",
         note=with_remark("percent correct and certified, with exact 95 % binomial intervals", budget),
     )
+
+
+def radius_line(radii: Tensor) -> str:
+    """Sum up the radii of all samples, rounded down, with 0 where the class is wrong.
+
+    Example:
+        >>> import torch
+        >>> radius_line(torch.tensor([0.0, 0.25, 0.5], dtype=torch.float64))
+        'radius, 0 where the class is wrong: mean 0.25, median 0.25, largest 0.5'
+    """
+    found = {"mean": radii.mean(), "median": radii.median(), "largest": radii.max()}
+    told = ", ".join(f"{name} {LOWER_BOUND.text(float(value))}" for name, value in found.items())
+    return f"radius, 0 where the class is wrong: {told}"
 
 
 def check_table(checks: Sequence[Check]) -> Table[Check]:

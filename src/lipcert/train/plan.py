@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.arguments import checked_count, checked_model
-from lipcert.bounds.bounded import Estimate
+from lipcert.bounds.bounded import Estimate, check_turns
 from lipcert.data import Dataset
 from lipcert.data.augmentations import Augmentation
 from lipcert.errors import InputError
@@ -30,12 +30,6 @@ def scheduled(loss: Loss, schedules: Mapping[str, Schedule], t: float) -> Loss:
         if key.startswith("loss.")
     }
     return dataclasses.replace(loss, **numbers)
-
-
-def check_turns(estimate: Estimate, turns: int) -> None:
-    """Raise if power iterations are to take turns: they follow the weights too slowly for that."""
-    if estimate == "power" and turns != 1:
-        raise InputError(f"turns: expected 1 with estimate: power, got {turns}")
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,12 @@ class Training:
         check_division(plan.loss, plan.model, plan.batch_size, plan.accumulate * self.shard.count)
         device = fabric.device
         self.bounded = Bounded(
-            plan.model.to(device), plan.train.input_shape, plan.iterations, plan.local, plan.estimate
+            plan.model.to(device),
+            plan.train.input_shape,
+            plan.iterations,
+            plan.local,
+            plan.estimate,
+            plan.turns,
         )
         classes = max(self.bounded.classes, 2)
         if int(plan.train.y.max()) >= classes:

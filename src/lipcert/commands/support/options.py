@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
 
 import typer
@@ -21,10 +22,6 @@ _NARROWEST = 20
 Budget = Annotated[
     str | None, typer.Option(help="Use a smaller budget of the recipe, such as smoke.", show_default="full")
 ]
-Data = Annotated[
-    str | None,
-    typer.Option(help="Load this data set; a model file without a run needs it.", show_default="the run's"),
-]
 SplitName = Annotated[str, typer.Option(help="Split of the data: train, val or test.")]
 Radii = Annotated[
     str | None,
@@ -39,6 +36,33 @@ Model = Annotated[
     typer.Argument(
         help="Model: a run directory, a .safetensors file, hf://OWNER/NAME or one of `lipcert list trained`.",
         autocompletion=completion.models,
+    ),
+]
+AnyModel = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="Model: a run directory, a .safetensors file, hf://OWNER/NAME, a name or FILE.py:NAME (run).",
+        autocompletion=completion.models,
+    ),
+]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        help="Load this data set; for FILE.py:NAME also a folder of images or an .npz file.",
+        show_default="the run's",
+    ),
+]
+Weights = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Give FILE.py:NAME these weights, such as net.pt (a state dict) or .safetensors."
+    ),
+]
+InputShape = Annotated[
+    str | None,
+    typer.Option(
+        help="Give FILE.py:NAME inputs of this shape, such as 3,32,32.", show_default="the data's or model's"
     ),
 ]
 DeviceName = Annotated[

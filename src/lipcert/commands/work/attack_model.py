@@ -8,6 +8,7 @@ from lipcert.attack import ATTACKS, Band, attack
 from lipcert.certificates.certificate import Rounding
 from lipcert.certificates.statement import DataSource
 from lipcert.commands.work.certify_model import Subject
+from lipcert.commands.work.own_model import ALREADY_KNOWN, Own
 from lipcert.data.base import Split
 from lipcert.environment import Environment, environment
 from lipcert.hashing import tensors_sha256
@@ -53,9 +54,10 @@ def attack_model(
     budget: BudgetName,
     local: bool,
     device: torch.device = _CPU,
+    own: Own = ALREADY_KNOWN,
 ) -> tuple[Band, AttackFindings]:
     """Return the band, and the findings for a file."""
-    it = Subject.open(source, data_name, split, radii, device=device)
+    it = Subject.open(source, data_name, split, radii, device=device, own=own)
     balls = it.balls if local else ()
     band = attack(it.model, it.prover, it.data, it.radii, budget, rounding, local=balls)
     rows = [

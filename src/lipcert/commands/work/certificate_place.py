@@ -10,16 +10,18 @@ from lipcert.data.base import Split
 from lipcert.errors import InputError
 from lipcert.models.manifest import is_published
 from lipcert.models.model_files import model_file
+from lipcert.models.python_files import is_python
 from lipcert.models.trained import CERTIFICATE, is_packaged
 from lipcert.runs import Run
 
 
-def certificate_place(source: str, split: Split, output: Path | None) -> Path:
+def certificate_place(source: str, split: Split, output: Path | None) -> Path | None:
     """Choose where the certificate goes: as told, else into the run, else into the current directory.
 
-    Nothing is written into a pretrained or a published model.
+    Nothing is written into a pretrained or a published model. A model of one's own has no run, and gets a
+    certificate only where it is told to.
     """
-    if output is not None:
+    if output is not None or is_python(source):
         return output
     file = model_file(source)
     run = Run(file.parent)

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lipcert.certificates.certificate import RADII, Rounding
 from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load as load_model
 from lipcert.certificates.local import balls_for
 from lipcert.certificates.statement import DataSource, Statement, read_certificate
-from lipcert.certificates.verification import Check, certify_data, describe, verify
+from lipcert.certificates.verification import Check, Training, certify_data, describe, verify
 from lipcert.commands.work.certificate_place import check_certificate_place
+from lipcert.commands.work.own_model import ALREADY_KNOWN, Own, own_card, own_subject
 from lipcert.data import DATASETS, Dataset, load
 from lipcert.data.base import Split
 from lipcert.data.places import PATH_ARGUMENTS
@@ -27,6 +28,7 @@ from lipcert.models import ModelCard
 from lipcert.models.manifest import is_published
 from lipcert.models.model_files import model_file, read_card, read_model
 from lipcert.models.model_names import model_place
+from lipcert.models.python_files import is_python, load_python
 from lipcert.models.trained import CERTIFICATE, trained_models
 from lipcert.progress import proving, waiting
 from lipcert.recipes.reading import read_run_recipe
@@ -68,9 +70,16 @@ class Subject:
         effort: Effort = "auto",
         check_place: Callable[[nn.Module], None] = lambda model: None,
         device: torch.device = _CPU,
+        own: Own = ALREADY_KNOWN,
     ) -> Subject:
         """Load, check and prove what the command line names; `check_place` may refuse before that."""
         asked = None if radii is None else parsed_radii(radii)
+        if is_python(source):
+            found = own_subject(source, data_name, split, own)
+            check_place(found.model)
+            prover = _proved(found.model, found.card, effort, device)
+            return cls(found.model, found.card, prover, found.data, found.described, asked or RADII, None)
+        own.refuse(source)
         model = load_model(source)
         check_place(model)
         file = model_file(source)
@@ -81,10 +90,14 @@ class Subject:
             raise InputError(
                 f"{source}: made for the classes {_names(card.classes)}, the data has {_names(data.classes)}"
             )
-        model = model.to(device)
-        with proving():
-            prover = certifier(model, card.input_shape, effort)
+        prover = _proved(model, card, effort, device)
         return cls(model, card, prover, data, described, asked or default_radii, recipe)
+
+
+def _proved(model: nn.Module, card: ModelCard, effort: Effort, device: torch.device) -> Certifier:
+    """Move a model to its device and prove its constants."""
+    with proving():
+        return certifier(model.to(device), card.input_shape, effort)
 
 
 def _check_fit(source: str, card: ModelCard, data: Dataset) -> None:
@@ -97,9 +110,11 @@ def _check_fit(source: str, card: ModelCard, data: Dataset) -> None:
 
 
 class Findings(NamedTuple):
-    """The content of a certificate, and the budget of the training that made the model, if it is known."""
+    """The content of a certificate, the radius of every sample (0 where the class is wrong), and the budget
+    of the training that made the model, if it is known."""
 
     statement: Statement
+    radii: Tensor
     budget: str | None
 
 
@@ -113,21 +128,23 @@ def certify_model(
     local: bool,
     place: Path | None = None,
     device: torch.device = _CPU,
+    own: Own = ALREADY_KNOWN,
 ) -> Findings:
-    """Find out what `lipcert certify` says about a run directory or a model file; `place` is for the file."""
+    """Find out what `lipcert certify` says about a model; `place` is for the file, `own` for FILE.py:NAME."""
 
     def check_place(model: nn.Module) -> None:
         if place is not None:
             check_certificate_place(place, tensors_sha256(model.state_dict()))
 
-    it = Subject.open(source, data_name, split, radii, effort, check_place, device)
+    it = Subject.open(source, data_name, split, radii, effort, check_place, device, own)
     balls = it.balls if local else ()
     certificate = certify_data(it.prover, it.data, rounding, local=balls)
     splits = {split: (it.data, certificate)}
     training = None if it.recipe is None else it.recipe.stated_training()
     described = it.described if place is None else stored_data(it.described, place.parent)
     statement = describe(it.model, it.card, it.prover, described, splits, it.radii, training)
-    return Findings(statement, None if it.recipe is None else it.recipe.budget)
+    radius = torch.where(certificate.prediction == it.data.y, certificate.radius, 0.0)
+    return Findings(statement, radius, None if it.recipe is None else it.recipe.budget)
 
 
 def _recipe_beside(file: Path) -> Recipe | None:
@@ -137,12 +154,16 @@ def _recipe_beside(file: Path) -> Recipe | None:
 
 
 def verify_file(
-    certificate: str | Path, source: str | None, root: str | None = None, bounds_only: bool = False
+    certificate: str | Path,
+    source: str | None,
+    root: str | None = None,
+    bounds_only: bool = False,
+    weights: Path | None = None,
 ) -> list[Check]:
     """Check every statement of a certificate against a model and its data.
 
     The data is searched where `certify` searches it, or in `root`. Missing data raises `InputError`, unless
-    `bounds_only` says that the counts need not be checked.
+    `bounds_only` says that the counts need not be checked. `weights` are those of a model of one's own.
     """
     if bounds_only and root is not None:
         raise InputError("--bounds-only: checks no data; leave out --data")
@@ -152,15 +173,26 @@ def verify_file(
         raise InputError(f"{certificate}: cannot be read (No such file or directory){guess}")
     folder = place if place.is_dir() else place.parent
     claim = read_certificate(place / CERTIFICATE if place.is_dir() else place)
-    file = model_file(source or folder)
-    card, recipe = read_card(file), _recipe_beside(file)
-    training = None if recipe is None else recipe.stated_training()
+    model, card, training = _claimed_model(source or str(folder), weights, claim)
     described = restored_data(claim.data, folder)
     splits = {} if bounds_only else {split: _claimed_data(described, split, root) for split in claim.splits}
     for data in splits.values():
         _check_fit(str(source or certificate), card, data)
     with waiting("proving and counting again"):
-        return verify(claim, read_model(file), card, training, splits)
+        return verify(claim, model, card, training, splits)
+
+
+def _claimed_model(
+    source: str, weights: Path | None, claim: Statement
+) -> tuple[nn.Module, ModelCard, Training | None]:
+    """Load the model that a certificate is checked against; one's own takes the inputs that are claimed."""
+    if is_python(source):
+        model = load_python(source, weights)
+        return model, own_card(source, model, tuple(claim.model.input_shape)), None
+    Own(weights).refuse(source)
+    file = model_file(source)
+    card, recipe = read_card(file), _recipe_beside(file)
+    return read_model(file), card, None if recipe is None else recipe.stated_training()
 
 
 def _claimed_data(described: DataSource, split: Split, root: str | None) -> Dataset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from torch import nn
 
@@ -12,38 +13,35 @@ from lipcert.bounds.tracing.program import trace
 from lipcert.bounds.upper_bound import upper
 from lipcert.certificates.certifier import certifier
 from lipcert.certificates.loading import load
+from lipcert.commands.work.own_model import Own, parsed_shape
 from lipcert.errors import InputError
 from lipcert.models.model_files import model_file, read_card
 from lipcert.models.python_files import is_python, load_python
 from lipcert.report.layer_table import estimate_of
 from lipcert.tables import Column, Table
 from lipcert.tables.kinds import EXACT_CONSTANT, FINE_SECONDS, SETTING, TEXT, UPPER_BOUND, shape_text
-from lipcert.types import Effort, Shape
+from lipcert.types import Effort
 
 # Two constants that users meet side by side.
 _NOTE = "K bounds how fast all logits change together; certificates need K_f, for a difference of two logits"
 
 
-def inspection_of(source: str, input_shape: str | None, effort: Effort) -> Table[InspectedLayer]:
+def inspection_of(
+    source: str, input_shape: str | None, effort: Effort, weights: Path | None = None
+) -> Table[InspectedLayer]:
     """Lay out the layers of the model that the command line names."""
     if is_python(source):
         if input_shape is None:
             raise InputError("--input-shape: a model of your own needs one, such as 3,32,32")
-        return inspection_table(load_python(source), _parsed(input_shape), effort)
+        return inspection_table(load_python(source, weights), parsed_shape(input_shape), effort)
+    Own(weights).refuse(source)
     shape = read_card(model_file(source)).input_shape
-    if input_shape is not None and _parsed(input_shape) != shape:
+    if input_shape is not None and parsed_shape(input_shape) != shape:
         raise InputError(f"--input-shape: {source} is made for {shape}")
     model = load(source)
     k_f = certifier(model, shape, effort).k_f
     table = inspection_table(model, shape, effort)
     return replace(table, note=f"{table.note}, here K_f ≤ {UPPER_BOUND.text(k_f)}")
-
-
-def _parsed(shape: str) -> Shape:
-    try:
-        return tuple(int(part) for part in shape.split(","))
-    except ValueError:
-        raise InputError(f"--input-shape: expected numbers with commas between, got {shape!r}") from None
 
 
 @dataclass(frozen=True)
