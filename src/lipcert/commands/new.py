@@ -19,10 +19,12 @@ def new(
     kind: Annotated[
         str,
         typer.Argument(
-            help=f"Kind: {', '.join(completion.new_kinds())}.", autocompletion=completion.templates
+            metavar="KIND",
+            help=f"Kind: {', '.join(completion.new_kinds())}.",
+            autocompletion=completion.templates,
         ),
     ],
-    name: Annotated[str, typer.Argument(help="Name in recipes, such as squared-hinge.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name in recipes, such as squared-hinge.")],
     output: Annotated[
         Path | None, typer.Option(help="Write this file.", show_default="the name in the current directory")
     ] = None,
