@@ -22,7 +22,7 @@ from lipcert.types import Shape
 
 @dataclass(frozen=True)
 class Own:
-    """What a command line says about a model that lipcert did not write: its weights and its input."""
+    """The weights and the input shape that a command line gives for a model that lipcert did not write."""
 
     weights: Path | None = None
     input_shape: str | None = None
