@@ -47,15 +47,15 @@ def train(eps: float, slack: float) -> lipcert.Certifier:
 # point is red if it is wrong or its radius is not above ε. The title gives the share of the others.
 
 # %%
-across, along = torch.meshgrid(torch.linspace(-1.4, 2.4, 200), torch.linspace(-0.9, 1.4, 120), indexing="xy")
+across, along = torch.meshgrid(torch.linspace(-1.4, 2.4, 160), torch.linspace(-0.9, 1.4, 96), indexing="xy")
 grid = torch.stack([across.flatten(), along.flatten()], dim=1)
 
 
 def draw(axes: plt.Axes, eps: float, slack: float) -> None:
     """Train, and show boundary, margin and points."""
     certify = train(eps, slack)
-    side = (certify.rival_radii(grid).amin(dim=1) * (1 - 2 * certify(grid).prediction)).reshape(across.shape)
-    found = certify(data.x)
+    everywhere, found = certify(grid), certify(data.x)
+    side = (everywhere.radius * (1 - 2 * everywhere.prediction)).reshape(across.shape)
     good = (found.prediction == data.y) & found.at(eps)
     axes.scatter(*data.x.T, s=3, c=[CLASSES[y] if ok else WRONG for y, ok in zip(data.y, good, strict=True)])
     axes.contour(across, along, side, levels=[-eps, 0, eps], colors=["grey", "black", "grey"])

@@ -20,7 +20,7 @@ from torch import Tensor
 import lipcert
 from lipcert.losses import LOSSES, Loss, label_radius
 from lipcert.losses.base import check_number
-from lipcert.report.palette import BLUE, GREEN, GREY
+from lipcert.report.palette import AMBER, BLUE, GREY
 from lipcert.types import PairLip
 
 # %% [markdown]
@@ -72,7 +72,7 @@ cll = lipcert.losses.CLL(eps=0.15, slack=0.01, lam=1e-6, sides="one")
 losses = [LOSSES.create("shortfall", eps=0.15), cll, lipcert.losses.CrossEntropy()]
 radii = torch.linspace(0, 0.3, 61).tolist()
 figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-for loss, colour in zip(losses, (GREEN, BLUE, GREY), strict=True):
+for loss, colour in zip(losses, (AMBER, BLUE, GREY), strict=True):
     torch.manual_seed(1)
     model = lipcert.models.create("mlp", num_classes=2, input_shape=(2,))
     bounded = lipcert.Bounded(model, input_shape=(2,))
@@ -90,5 +90,5 @@ axes.legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# Put the class into a file `mine.py`. Then every command knows it, and a recipe may say `loss: {name:
-# shortfall}`: `lipcert train recipe.yaml --import mine.py`.
+# Put the class into a file `mine.py`, and write `loss: {name: shortfall, eps: 0.15}` into a recipe. Then
+# `lipcert train recipe.yaml --import mine.py` trains with it.

@@ -85,4 +85,4 @@ for check in verify(forged, model, card, None, {}):
         print("does not hold:", check.statement)
 
 # %% [markdown]
-# A certificate therefore needs no trust in the one who made it: the weights are enough to check it.
+# So nobody has to trust the author of a certificate: weights and data are enough to check it.
