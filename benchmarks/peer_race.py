@@ -152,7 +152,7 @@ def main() -> None:
         "CRA 72/255 [%]",
         "CRA 108/255 [%]",
     ]
-    write_table("peers-race", note, titles, table)
+    write_table("peers-race", note, titles, table, command="python benchmarks/peers.py race")
     draw(given.only, given.minutes)
 
 

@@ -48,8 +48,9 @@ def plain_layers(model: nn.Module) -> list[nn.Module]:
     return found
 
 
-def described(layers: list[nn.Module], x: Tensor) -> dict[str, np.ndarray]:
+def described(model: nn.Module, x: Tensor) -> dict[str, np.ndarray]:
     """Return the arrays that crown_radii.py reads; two logits where there is one."""
+    layers = plain_layers(model)
     specs: list[dict[str, object]] = []
     arrays: dict[str, np.ndarray] = {}
     with torch.no_grad():
@@ -71,15 +72,15 @@ def described(layers: list[nn.Module], x: Tensor) -> dict[str, np.ndarray]:
             for kind in ("weight", "bias"):
                 last = arrays[f"{kind}{len(layers) - 1}"]
                 arrays[f"{kind}{len(layers) - 1}"] = np.concatenate([np.zeros_like(last), last])
-        arrays["logits"] = binary_as_two(nn.Sequential(*layers)(x)).numpy()
+        arrays["logits"] = binary_as_two(model(x)).numpy()
     return {**arrays, "layers": np.array(json.dumps(specs))}
 
 
-def by_crown(python: str, layers: list[nn.Module], x: Tensor, most: Tensor) -> tuple[Tensor, float]:
+def by_crown(python: str, model: nn.Module, x: Tensor, most: Tensor) -> tuple[Tensor, float]:
     """Return radii and seconds for a sample; the search begins at `most`."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
-        np.savez(source, x=x.numpy(), most=most.numpy(), **described(layers, x))
+        np.savez(source, x=x.numpy(), most=most.numpy(), **described(model, x))
         subprocess.run([python, Path(__file__).with_name("crown_radii.py"), source, target], check=True)
         found = np.load(target)
         return torch.from_numpy(found["radii"]), float(np.median(found["seconds"]))
@@ -139,7 +140,7 @@ def rows(name: str, model: nn.Module, x: Tensor, python: str) -> list[list[str]]
     ways = {"lipcert, proved": (proved, seconds)}
     balls = [middle * ball for ball in BALLS]
     ways["lipcert, proved, with balls"] = timed(lambda: proof(x, local=balls).radius, many)
-    ways["auto_LiRPA, CROWN"] = by_crown(python, plain_layers(model), x, 8 * proved.clamp_min(1e-3))
+    ways["auto_LiRPA, CROWN"] = by_crown(python, model, x, 8 * proved.clamp_min(1e-3))
     for iterations in POWER:
         ways[f"power iteration, {iterations}"] = timed(
             lambda n=iterations: by_power_iteration(model, shape, x, n), many
@@ -178,7 +179,7 @@ def main(python: str, thin: str) -> None:
         "seconds a sample",
         "broken by foolbox",
     ]
-    write_table("peers-radii", note, titles, table)
+    write_table("peers-radii", note, titles, table, command="python benchmarks/peers.py radii")
 
 
 if __name__ == "__main__":

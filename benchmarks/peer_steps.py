@@ -66,7 +66,11 @@ def main() -> None:
     ]
     note = "4C3F's shape, batch 128, one thread, interleaved: ratios to plain torch, medians and quartiles"
     write_table(
-        "peers-steps", note, ["library", "training step", "prediction", "prediction, plain layers"], table
+        "peers-steps",
+        note,
+        ["library", "training step", "prediction", "prediction, plain layers"],
+        table,
+        command="python benchmarks/peers.py steps",
     )
 
 

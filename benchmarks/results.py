@@ -19,10 +19,12 @@ def read_table(name: str) -> list[list[str]]:
     return [] if found is None else [list(row) for row in found.cells]
 
 
-def write_table(name: str, note: str, titles: Sequence[str], table: Sequence[Sequence[str]]) -> None:
-    """results/NAME.json: the command that is running, machine and commit beside the cells."""
+def write_table(
+    name: str, note: str, titles: Sequence[str], table: Sequence[Sequence[str]], command: str = ""
+) -> None:
+    """results/NAME.json: the command that is running, or the one that called it, machine and commit beside the cells."""
     RecordedTable(
-        command=shlex.join(["python", *sys.argv]),
+        command=command or shlex.join(["python", *sys.argv]),
         note=note,
         date=date.today().isoformat(),
         environment=environment(),

@@ -53,7 +53,6 @@ class RecordedClaim:
     name: str  # names the file in results/
     width: str  # how wide its networks are
     check: Callable[[RecordedTable], Verdict]
-    until: str = ""  # results with the same claim, which replace this one once they exist
 
 
 @dataclass(frozen=True)
@@ -78,12 +77,10 @@ class Part:
         if self.settings:
             here, command = "the recipes hold them", "`lipcert list recipes`"
             return [LedgerRow(self.place, self.settings, "", here, None, command=command)]
-        waiting = [claim for claim in self.recorded if not _exists(claim.until, results)]
-        recorded = [self._recorded(claim, results) for claim in waiting]
-        is_replaced = any(claim.until for claim in waiting)
+        recorded = [self._recorded(claim, results) for claim in self.recorded]
         tests = f"`pytest {self.checked_by}`"
         counted = [self._judged(claim, (), NO_TRAINING, tests) for claim in self.untrained]
-        return [*([] if is_replaced else self._reproduced(results)), *recorded, *counted]
+        return [*self._reproduced(results), *recorded, *counted]
 
     def _reproduced(self, results: Path) -> list[LedgerRow]:
         if not self.reproduction:

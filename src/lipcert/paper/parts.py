@@ -35,7 +35,6 @@ from lipcert.paper.moons_claims import (
 )
 from lipcert.paper.outcome import Outcome
 from lipcert.paper.printed_measures import CLEAN, FAR, NEAR
-from lipcert.paper.rivals_table import CERTIFIED, CORRECT, STEEPER
 from lipcert.paper.table_claims import TABLE_1, TABLE_2_CIFAR10, TABLE_2_CIFAR100
 from lipcert.paper.two_moons import RELEASED
 from lipcert.paper.verdict import Verdict, Word
@@ -43,14 +42,12 @@ from lipcert.recipes import read_recipe
 from lipcert.report.published import published
 from lipcert.report.recorded import RecordedTable
 from lipcert.runs.measures import K_HF
-from lipcert.tables.kinds import CONSTANT, POINTS, Kind, Range
+from lipcert.tables.kinds import POINTS, Kind, Range
 
 _SPREAD = max(found.cra_36[1] for found in published().seeds.values())
 
 
-def against_own_loss(
-    title: str, kind: Kind, without: Sequence[str] = ()
-) -> Callable[[RecordedTable], Verdict]:
+def against_own_loss(title: str, kind: Kind) -> Callable[[RecordedTable], Verdict]:
     """Compare CLL with the loss that a network comes with, by a column of a recorded table of runs.
 
     Rows of one network and loss are its seeds; the rows that the paper prints are left out.
@@ -62,11 +59,10 @@ def against_own_loss(
         ours = [row for row in mine if row["method"] == "CLL"]
         pairs = {}
         for model in dict.fromkeys(row["model"] for row in mine):
-            theirs = [row for row in mine if row["model"] == model and row["method"] not in ("CLL", *without)]
+            theirs = [row for row in mine if row["model"] == model and row["method"] != "CLL"]
             alike = [row for row in ours if row["model"] == model]
             if theirs and alike:
-                name = f"{_network(model)} ({theirs[0]['method']})"
-                pairs[name] = _values(alike, title), _values(theirs, title)
+                pairs[f"{model} ({theirs[0]['method']})"] = _values(alike, title), _values(theirs, title)
         if not pairs:
             return Verdict(Word.NOT_RUN, "no network was trained with CLL and with its own loss")
         return compared(pairs, kind, "CLL less the other loss", point=1.0 if kind is POINTS else None)
@@ -95,17 +91,6 @@ def _around(cell: str) -> Range:
     """
     mean, half = (float(number) for number in cell.split(" ± "))
     return Range.of([mean - half, mean + half])
-
-
-def _network(model: str) -> str:
-    """Call a network of another size than the published one thin, and not by that size.
-
-    Example:
-        >>> _network("CPL-XL, other size"), _network("4C3F")
-        ('thin CPL', '4C3F')
-    """
-    name, _, other = model.partition(",")
-    return f"thin {name.removesuffix('-XL')}" if other else name
 
 
 def _values(rows: Sequence[dict[str, str]], title: str) -> Range:
@@ -143,7 +128,6 @@ _RIVALS = "Tables 1 and 2: CLL on the networks of others"
 _FRONT = "The front of clean and certified accuracy"
 _FIGURE_4 = "Figure 4: two moons, CLL against GloRo"
 _FORMULAS = "Formulas"
-_THIN = "an eighth of the width, or few layers"
 _NINE = ("table-seeds",)  # GloRo with nine seeds
 
 PARTS: tuple[Part, ...] = (
@@ -152,17 +136,6 @@ PARTS: tuple[Part, ...] = (
         "table-rivals",
         _RIVALS,
         recorded=(
-            RecordedClaim(
-                *CERTIFIED, "rivals", _THIN, against_own_loss("CRA 36/255", POINTS), until="table-rivals"
-            ),
-            RecordedClaim(*CORRECT, "rivals", _THIN, against_own_loss("clean", POINTS), until="table-rivals"),
-            RecordedClaim(
-                *STEEPER,
-                "rivals",
-                _THIN,
-                against_own_loss("K_hf", CONSTANT, without=("SLL", "LBDN")),
-                until="table-rivals",
-            ),
             RecordedClaim(
                 "4C3F on CIFAR-10: CLL certifies more than GloRo at 36/255",
                 "61.4 against 59.6 %",
