@@ -163,7 +163,7 @@ from lipcert.bounds.provers.convolutions.base import PROVERS, Prover
 @PROVERS.register("extra-triangle")
 class ExtraTriangle(Prover):
     """The sum of the norms of all taps."""
-    looseness = 3
+    looseness = 4
     def is_affordable(self, weight, g, effort):
         return True
     def upper(self, weight, g):
