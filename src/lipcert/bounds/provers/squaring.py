@@ -1,9 +1,9 @@
 """Gram iteration: the largest norm of many complex matrices, by squaring their Gram matrices repeatedly.
 
-The Frobenius norm of $G^{2^t}$, $G = BB^*$, is at least $\\|B\\|^{2^{t+1}}$, and its root approaches $\\|B\\|^2$
-from above. All matrices are squared together and those that turn out to lie below another are left. Where
-squaring does not tell them apart, such as for orthogonal matrices, theorem 1 proves those that remain. See
-docs/proofs.md, theorem 8.
+For a Hermitian $G = BB^*$ the Frobenius norm of $G^{2^t}$ is at least $\\|G\\|^{2^t}$, and its root approaches
+$\\|G\\| = \\|B\\|^2$ from above. All matrices are squared together, and those that turn out to lie below another
+are left out. Where squaring does not tell them apart, such as for orthogonal matrices, theorem 1 proves those
+that remain. See docs/proofs.md, theorem 8.
 
 Delattre, Barthélemy, Araujo, Allauzen. Efficient Bound of Lipschitz Constant for Convolutional Layers by Gram
 Iteration. ICML 2023.
@@ -24,8 +24,8 @@ from lipcert.bounds.provers.rounding import SAFETY, TINY, TINY_ROOT, U, gamma, s
 # Numbers in the matrices that are squared at once.
 _CHUNK = 1 << 19
 
-# Squarings per matrix after which theorem 1 is quicker; none for sides from which a factorisation runs at full
-# speed.
+# Squarings per matrix after which theorem 1 is quicker; none for sides from which a factorisation runs at
+# full speed.
 _BUDGET = 5
 _LARGE_SIDE = 128
 
@@ -51,9 +51,9 @@ class Powers:
     scales: tuple[Tensor, ...]  # (F,) each: the powers of two that were taken out, from the first on
 
     @classmethod
-    def of(cls, halves: Tensor, errors: Tensor, scales: tuple[Tensor, ...] = ()) -> Powers:
+    def of(cls, halves: Tensor, norms: Tensor, errors: Tensor, scales: tuple[Tensor, ...] = ()) -> Powers:
         """Take out powers of two that bring the norms to between ½ and 1; that rounds nothing."""
-        norms = _frobenius(halves).clamp_min(_SMALLEST)
+        norms = norms.clamp_min(_SMALLEST)
         scale = norms / torch.frexp(norms).mantissa  # the quotient is a power of two, hence exact
         errors = SAFETY * errors / scale + TINY
         return cls(halves / scale[:, None, None], norms / scale, errors, (*scales, scale))
@@ -65,9 +65,12 @@ class Powers:
     def squared(self) -> Powers:
         """Square every matrix once more."""
         product = whole(self.halves) @ self.halves
-        terms = self.halves.shape[1]
-        rounding = gamma(terms) * math.sqrt(2) * self.norms**2 + TINY
-        return Powers.of(product, 2 * self.errors * self.norms + self.errors**2 + rounding, self.scales)
+        norms = frobenius(product)
+        rounding = gamma(self.halves.shape[1]) * math.sqrt(2) * self.norms**2 + TINY
+        # ‖G‖ is the root of ‖G²‖, which lies below the Frobenius norm of the product and all its errors.
+        root = torch.sqrt(norms + 2 * self.errors * self.norms + self.errors**2 + SAFETY * rounding)
+        spectral = torch.minimum(root, self.norms + self.errors)
+        return Powers.of(product, norms, 2 * self.errors * spectral + self.errors**2 + rounding, self.scales)
 
     def uppers(self) -> Tensor:
         """Bound ‖G‖ from above for every matrix: (F,)."""
@@ -86,10 +89,11 @@ class Powers:
         first, *others = self.scales
         for scale in reversed(others):
             sizes = torch.sqrt(scale * sizes) * (1 + 4 * U)
-        return first * sizes
+        rooted: Tensor = first * sizes
+        return rooted
 
 
-def _frobenius(halves: Tensor) -> Tensor:
+def frobenius(halves: Tensor) -> Tensor:
     """Bound the Frobenius norm of every matrix of a batch: (F,)."""
     rows, columns = halves.shape[1:]
     norms = torch.linalg.vector_norm(halves, dim=(1, 2))
@@ -122,9 +126,10 @@ def square_upper(real: Tensor, imag: Tensor, floor: float = 0.0) -> float:
     side, length = real.shape[1:]
     wide = torch.cat([real, -imag], dim=2)  # (F, p, 2q)
     gram = torch.cat([wide, torch.cat([imag, real], dim=2)], dim=1) @ wide.mT  # (F, 2p, p)
-    trace = torch.linalg.vector_norm(wide, dim=(1, 2)) ** 2 + TINY  # the sum of the eigenvalues of G
+    energy = torch.linalg.vector_norm(wide, dim=(1, 2)) ** 2  # the sum of the eigenvalues of G
+    trace = energy.clamp_min(_SMALLEST)
     absolute = SAFETY * trace
-    powers = Powers.of(gram, gamma(2 * length) * math.sqrt(2) * absolute + TINY)
+    powers = Powers.of(gram, frobenius(gram), gamma(2 * length) * math.sqrt(2) * absolute + TINY)
     norms = powers.scales[0] * powers.norms
     closeness = (side + 4) * length * U
     found, left = _iterate(powers, floor, float((trace / norms).square().mean()), closeness)

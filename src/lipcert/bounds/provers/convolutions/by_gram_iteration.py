@@ -22,8 +22,12 @@ class GramIterationProver(FourierProver):
     """The Fourier bound in less time: most frequencies are left after a few squarings, without a factor."""
 
     looseness: ClassVar[int] = 2
-    largest: ClassVar[Largest] = staticmethod(largest_by_squaring)
     replaces: ClassVar[str | None] = "fourier"
+
+    @property
+    def largest(self) -> Largest:
+        """Return what bounds the symbols' norms."""
+        return largest_by_squaring
 
     def is_affordable(self, weight: Tensor, g: Geometry, effort: Effort) -> bool:
         """Return whether the symbol is large enough that squaring is quicker."""
