@@ -1,9 +1,9 @@
 """Gram iteration: the largest norm of many complex matrices, by squaring their Gram matrices repeatedly.
 
-For a Hermitian $G = BB^*$ the Frobenius norm of $G^{2^t}$ is at least $\\|G\\|^{2^t}$, and its root approaches
-$\\|G\\| = \\|B\\|^2$ from above. All matrices are squared together, and those that turn out to lie below another
-are left out. Where squaring does not tell them apart, such as for orthogonal matrices, theorem 1 proves those
-that remain. See docs/proofs.md, theorem 8.
+The Frobenius norm of $G^{2^t}$, $G = BB^*$, is at least $\\|G\\|^{2^t}$, and its root approaches
+$\\|G\\| = \\|B\\|^2$ from above. All matrices are squared together, and those that turn out to lie below
+another are left out. Where squaring does not tell them apart, as with orthogonal matrices, theorem 1
+proves those that remain. See docs/proofs.md, theorem 8.
 
 Delattre, Barthélemy, Araujo, Allauzen. Efficient Bound of Lipschitz Constant for Convolutional Layers by Gram
 Iteration. ICML 2023.
@@ -96,7 +96,7 @@ class Powers:
 def frobenius(halves: Tensor) -> Tensor:
     """Bound the Frobenius norm of every matrix of a batch: (F,)."""
     rows, columns = halves.shape[1:]
-    norms = torch.linalg.vector_norm(halves, dim=(1, 2))
+    norms: Tensor = torch.linalg.vector_norm(halves, dim=(1, 2))
     return norms * (1 + gamma(rows * columns + 8)) + rows * columns * TINY_ROOT
 
 
