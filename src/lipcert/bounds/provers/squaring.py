@@ -85,7 +85,7 @@ class Powers:
         return before._roots(self.scales[-1] * self.norms / before.norms)
 
     def _roots(self, sizes: Tensor) -> Tensor:
-        """Undo squarings and scalings for sizes of these matrices, rounded up."""
+        """Return sizes of these matrices with squarings and scalings undone, rounded up."""
         first, *others = self.scales
         for scale in reversed(others):
             sizes = torch.sqrt(scale * sizes) * (1 + 4 * U)
