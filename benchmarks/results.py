@@ -22,7 +22,7 @@ def read_table(name: str) -> list[list[str]]:
 def write_table(
     name: str, note: str, titles: Sequence[str], table: Sequence[Sequence[str]], command: str = ""
 ) -> None:
-    """results/NAME.json: the command that is running, or the one that called it, machine and commit beside the cells."""
+    """results/NAME.json: the command that runs, or the one given, machine and commit beside the cells."""
     RecordedTable(
         command=command or shlex.join(["python", *sys.argv]),
         note=note,

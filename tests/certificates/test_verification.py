@@ -21,7 +21,7 @@ from lipcert import InputError
 from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load
 from lipcert.certificates.statement import claimed, read_certificate
-from lipcert.certificates.verification import Check
+from lipcert.certificates.verification import Check, _proves_as
 from lipcert.commands.work.certify_model import certify_model, verify_file
 from lipcert.models.model_files import read_card, save
 from lipcert.recipes import execute, read_recipe
@@ -531,3 +531,18 @@ def test_a_certificate_that_names_no_data(data: Tree, run: Path, tmp_path: Path)
     (tmp_path / "c.json").write_text(json.dumps({**claim_of(run), "data": data}))
     with pytest.raises(InputError, match=r"not a lipcert certificate \(data.name"):
         verify_file(tmp_path / "c.json", str(run))
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "same"),
+    [
+        ("fourier", "fourier", True),
+        ("gram-iteration", "fourier", True),  # certificates from before there was Gram iteration
+        ("fourier", "gram-iteration", False),
+        ("gram-iteration", "gram", False),
+        ("cholesky", "cholesky", True),
+        ("cholesky", "known", False),
+    ],
+)
+def test_a_prover_may_replace_another_of_the_same_bound(mine: str, theirs: str, same: bool) -> None:
+    assert _proves_as(mine, theirs) == same

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.proof import LayerBound
+from lipcert.bounds.provers.convolutions import PROVERS
 from lipcert.bounds.provers.proof_cache import fresh_proofs
 from lipcert.certificates.certificate import (
     Certificate,
@@ -253,9 +254,11 @@ def _card_checks(theirs: Architecture, mine: Architecture) -> Iterator[Check]:
 
 def _bound_checks(claim: Statement, prover: Certifier) -> Iterator[Check]:
     layers = prover.proved.bound.layers
-    same = [_outline(layer) for layer in layers] == [_outline(layer) for layer in claim.layers]
+    pairs = list(zip(layers, claim.layers, strict=False))
+    alike = all(_outline(a) == _outline(b) and _proves_as(a.prover, b.prover) for a, b in pairs)
+    same = alike and len(layers) == len(claim.layers)
     yield Check("the layers are those of the certificate", same)
-    for mine, theirs in zip(layers, claim.layers, strict=False):
+    for mine, theirs in pairs:
         yield _at_most(f"{mine.path}: K", mine.upper, theirs.upper)
     yield _at_most("k_features", prover.proved.bound.value, claim.k_features)
     yield _at_most("k_f", prover.k_f, claim.k_f)
@@ -263,9 +266,14 @@ def _bound_checks(claim: Statement, prover: Certifier) -> Iterator[Check]:
         yield _at_most(f"the {name} K_ij", value, getattr(claim.pairs, name))
 
 
-def _outline(layer: Layer | LayerBound) -> tuple[str, str, str, tuple[int, ...], str]:
-    """Return everything about a layer but its numbers, which need not be equal."""
-    return layer.name, layer.path, layer.kind, tuple(layer.shape), layer.prover
+def _outline(layer: Layer | LayerBound) -> tuple[str, str, str, tuple[int, ...]]:
+    """Return everything about a layer but its proof."""
+    return layer.name, layer.path, layer.kind, tuple(layer.shape)
+
+
+def _proves_as(mine: str, theirs: str) -> bool:
+    """Return whether two provers are the same, or the first proves the bound of the second by other means."""
+    return mine == theirs or (mine in PROVERS and PROVERS.create(mine).replaces == theirs)
 
 
 def _at_most(name: str, proved: float, claim: float) -> Check:

@@ -1,4 +1,4 @@
-"""Both provers of convolutions against the dense matrix, for any geometry."""
+"""The provers of convolutions against the dense matrix, for any geometry."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def dense(module: nn.Module, shape: tuple[int, ...]) -> Tensor:
 
 
 def inexact(module: nn.Module, shape: tuple[int, ...]) -> list[float]:
-    """The bounds by Fourier and by strips, whatever the size; "fast" takes the exact prover for some."""
+    """The bounds of all provers but the exact one, which "fast" takes for some sizes."""
     bounds = []
-    for prover in ("fourier", "strips"):
+    for prover in ("fourier", "gram-iteration", "strips"):
         with pytest.MonkeyPatch.context() as patch:
             force(patch, prover)
             bounds.append(upper(module, shape, effort="fast").value)

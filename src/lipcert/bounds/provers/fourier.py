@@ -27,12 +27,32 @@ _SEARCHED = 1 << 23
 # The most grids per axis that are tried, from the smallest up.
 GRIDS = 3
 
+# Real and imaginary parts (F, o, i) of the matrices of some frequencies.
+Parts = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+# A bound of the norms of all such matrices, given the frequencies, o and i.
+Largest = Callable[[Parts, Tensor, int, int], float]
+
 # A twist per axis: 0 wraps around unchanged, 1 with the sign flipped.
 Twist = tuple[int, int]
 NO_TWIST: Twist = (0, 0)
 
 
-def embedded_norm_upper(weight: Tensor, grid: tuple[int, int]) -> float:
+def largest_norm_upper(parts: Parts, frequencies: Tensor, rows: int, columns: int) -> float:
+    """Bound the norms of complex (rows, columns) matrices by theorem 1, some frequencies at a time."""
+    side, length = 2 * min(rows, columns), 2 * max(rows, columns)
+    step = max(1, _CHUNK // (side * length))
+    largest = 0.0
+    for chunk in torch.split(frequencies, step):
+        a = real_matrix(*parts(chunk))
+        a = a if rows <= columns else a.mT
+        largest = gram_upper(a @ a.mT, terms=length, absolute=nu(a), floor=largest)
+    return sqrt_up(largest)
+
+
+def embedded_norm_upper(
+    weight: Tensor, grid: tuple[int, int], largest: Largest = largest_norm_upper
+) -> float:
     """Bound a convolution embedded in a grid on which nothing wraps around.
 
     A larger grid serves as well, and so does one that flips the sign of what would wrap around: their
@@ -45,7 +65,7 @@ def embedded_norm_upper(weight: Tensor, grid: tuple[int, int]) -> float:
         return norm_estimate(real_matrix(*symbol(weight, choice[0], half_frequencies(*choice))))
 
     best = min(choices, key=estimate) if len(choices) > 1 else choices[0]
-    return circular_norm_upper(weight, *best)
+    return circular_norm_upper(weight, *best, largest)
 
 
 def _choices(grid: tuple[int, int]) -> list[tuple[tuple[int, int], Twist]]:
@@ -64,28 +84,14 @@ def norm_estimate(a: Tensor) -> float:
     return float(torch.linalg.vector_norm(a @ v, dim=(1, 2)).max())
 
 
-def circular_norm_upper(weight: Tensor, grid: tuple[int, int], twist: Twist = NO_TWIST) -> float:
+def circular_norm_upper(
+    weight: Tensor, grid: tuple[int, int], twist: Twist = NO_TWIST, largest: Largest = largest_norm_upper
+) -> float:
     """Bound the circular convolution of (o, i, k₁, k₂) kernels on a grid; weights at most 1, float64."""
     outputs, inputs, *_ = weight.shape
     frequencies = half_frequencies(grid, twist)
-    largest = largest_norm_upper(
-        lambda chunk: real_matrix(*symbol(weight, grid, chunk)), frequencies, outputs, inputs
-    )
-    return sum_up(largest, symbol_error(weight))
-
-
-def largest_norm_upper(
-    matrices: Callable[[Tensor], Tensor], frequencies: Tensor, rows: int, columns: int
-) -> float:
-    """Bound the norms of real (2·rows, 2·columns) matrices, made for some frequencies at a time."""
-    side, length = 2 * min(rows, columns), 2 * max(rows, columns)
-    step = max(1, _CHUNK // (side * length))
-    largest = 0.0
-    for chunk in torch.split(frequencies, step):
-        a = matrices(chunk)
-        a = a if rows <= columns else a.mT
-        largest = gram_upper(a @ a.mT, terms=length, absolute=nu(a), floor=largest)
-    return sqrt_up(largest)
+    norm = largest(lambda chunk: symbol(weight, grid, chunk), frequencies, outputs, inputs)
+    return sum_up(norm, symbol_error(weight))
 
 
 def symbol_error(weight: Tensor) -> float:

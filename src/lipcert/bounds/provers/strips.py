@@ -13,8 +13,8 @@ from torch import Tensor
 
 from lipcert.bounds.provers.fourier import (
     GRIDS,
+    Largest,
     half_frequencies,
-    largest_norm_upper,
     norm_estimate,
     real_matrix,
     symbol,
@@ -22,6 +22,7 @@ from lipcert.bounds.provers.fourier import (
 )
 from lipcert.bounds.provers.geometry import Geometry
 from lipcert.bounds.provers.rounding import sum_up
+from lipcert.bounds.provers.squaring import largest_by_squaring
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Strip:
         return (self.circle // 2 + 1) * min(sides) ** 2 * max(sides)
 
 
-def strip_norm_upper(weight: Tensor, strip: Strip) -> float:
+def strip_norm_upper(weight: Tensor, strip: Strip, largest: Largest = largest_by_squaring) -> float:
     """Bound a convolution of (o, i, k₁, k₂) kernels over cells; weights at most 1, float64.
 
     As in the Fourier bound, larger circles and a twist serve as well: the best by estimate is proved.
@@ -60,26 +61,27 @@ def strip_norm_upper(weight: Tensor, strip: Strip) -> float:
     kernels = weight if strip.axis == 0 else weight.mT  # the exact axis first
     choices = itertools.product(range(strip.circle, strip.circle + GRIDS), (0, 1))
     circle, twist = min(choices, key=lambda choice: _estimate(kernels, strip, *choice))
-    largest = largest_norm_upper(
-        lambda chunk: _matrices(kernels, strip, circle, chunk),
+    norm = largest(
+        lambda chunk: _parts(kernels, strip, circle, chunk),
         half_frequencies((1, circle), (0, twist)),
         outputs * strip.outputs,
         inputs * strip.cells,
     )
-    return sum_up(largest, symbol_error(weight))
+    return sum_up(norm, symbol_error(weight))
 
 
 def _estimate(kernels: Tensor, strip: Strip, circle: int, twist: int) -> float:
     frequencies = half_frequencies((1, circle), (0, twist))
-    return max(norm_estimate(_matrices(kernels, strip, circle, one[None])) for one in frequencies)
+    return max(norm_estimate(real_matrix(*_parts(kernels, strip, circle, one[None]))) for one in frequencies)
 
 
-def _matrices(kernels: Tensor, strip: Strip, circle: int, frequencies: Tensor) -> Tensor:
-    """Return the (outputs·o, cells·i) matrix per frequency as a real one: (F, 2·outputs·o, 2·cells·i)."""
+def _parts(kernels: Tensor, strip: Strip, circle: int, frequencies: Tensor) -> tuple[Tensor, Tensor]:
+    """Return real and imaginary parts of the matrix of every frequency, (F, outputs·o, cells·i) each."""
     outputs, inputs, taps, across = kernels.shape
     rows = kernels.permute(2, 0, 1, 3).reshape(taps * outputs, inputs, 1, across)
     parts = symbol(rows, (1, circle), frequencies)  # each (F, taps·o, i)
-    return real_matrix(*(_banded(part.view(-1, taps, outputs, inputs), strip) for part in parts))
+    real, imag = (_banded(part.view(-1, taps, outputs, inputs), strip) for part in parts)
+    return real, imag
 
 
 def _banded(blocks: Tensor, strip: Strip) -> Tensor:

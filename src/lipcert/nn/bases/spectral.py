@@ -20,7 +20,7 @@ from lipcert.bounds import Proof
 from lipcert.bounds.contract import sample_norm
 from lipcert.bounds.precision import in_double
 from lipcert.bounds.provers.factorisation import nu, scale_to_one, spectral_norm_upper
-from lipcert.bounds.provers.fourier import largest_norm_upper, real_matrix
+from lipcert.bounds.provers.fourier import largest_norm_upper
 from lipcert.bounds.provers.proof_cache import remembered
 from lipcert.bounds.provers.rounding import SAFETY, U, gamma, ldexp_up
 from lipcert.errors import InputError
@@ -202,7 +202,7 @@ def norm_upper(matrices: Tensor) -> Proof:
         return Proof(0.0, "known")
     real, imag = small.unbind(-1)
     every = torch.arange(len(matrices))
-    value = largest_norm_upper(lambda i: real_matrix(real[i], imag[i]), every, *matrices.shape[1:])
+    value = largest_norm_upper(lambda i: (real[i], imag[i]), every, *matrices.shape[1:])
     return Proof(ldexp_up(value, exponent), "fourier")
 
 

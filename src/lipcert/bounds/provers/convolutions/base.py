@@ -21,6 +21,7 @@ class Prover(ABC):
     """Proves a bound. Weights are (c_out, c_in/groups, k₁, k₂), float64, at most 1 in absolute value."""
 
     looseness: ClassVar[int]  # the least loose prover that can prove a bound is used
+    replaces: ClassVar[str | None] = None  # a prover of the same bound, which older certificates name
 
     def can_prove(self, g: Geometry) -> bool:
         """Return whether it knows this kind of convolution."""
