@@ -156,7 +156,8 @@ AnyStatement = TypeVar("AnyStatement", bound=Statement)
 def claimed(name: str, proved: float, effort: Effort = "auto") -> float:
     """Return the claim for a proved constant: nine digits, above the proof of every machine.
 
-    `effort="tight"` leaves more room, for constants K_ij from multipliers. A constant that nine digits represent exactly, such as 1, stays the same on every machine.
+    `effort="tight"` leaves more room, for constants K_ij from multipliers. A constant that nine digits
+    represent exactly, such as 1, stays the same on every machine.
 
     Example:
         >>> claimed("k_f", 2.2503658982615403), claimed("k_f", 1.0)

@@ -5,8 +5,8 @@ input being in a ball. With one number $d_k$ for every unsure slope, the values 
 
 $$ P = c(Q_{AA} + Q_{AB}(D - Q_{BB})^{-1}Q_{BA})c + \rho^2D, \qquad D \succ Q_{BB}, $$
 
-A the coordinates with a middle slope c, B those with an unsure slope, up to ρ from it. $v^TPv$ of the last one
-is convex in all $d$ together. It is minimised with a barrier, $-\mu\log\det(D - Q_{BB})$ of every layer.
+A the coordinates with a middle slope c, B those with an unsure slope, up to ρ from it. $v^TPv$ of the last
+one is convex in all $d$ together. It is minimised with a barrier, $-\mu\log\det(D - Q_{BB})$ of every layer.
 """
 
 from __future__ import annotations
@@ -119,9 +119,7 @@ def value(layers: Sequence[Layer], target: Tensor, ds: Sequence[Tensor], mu: flo
     return float((target * found[1]).sum()) - mu * sum(here.volume for here in found[0])
 
 
-def _descend(
-    layers: Sequence[Layer], target: Tensor, ds: list[Tensor], mu: float, most: int
-) -> list[Tensor]:
+def _descend(layers: Sequence[Layer], target: Tensor, ds: list[Tensor], mu: float, most: int) -> list[Tensor]:
     """Take steps with a line search, until one promises too little or no length of it helps."""
     now, length, count = value(layers, target, ds, mu), 1.0, sum(len(d) for d in ds)
     for _ in range(most):
@@ -168,9 +166,7 @@ def _newton(gradient: Tensor, hessian: Tensor) -> Tensor:
     return -unit * torch.cholesky_solve((unit * gradient)[:, None], factor)[:, 0]
 
 
-def _adjoints(
-    layers: Sequence[Layer], found: Sequence[Ellipsoid], target: Tensor, mu: float
-) -> list[Tensor]:
+def _adjoints(layers: Sequence[Layer], found: Sequence[Ellipsoid], target: Tensor, mu: float) -> list[Tensor]:
     """Return the derivative of the objective by every layer's P."""
     weights = [target]
     for layer, here in zip(layers[:0:-1], found[:0:-1], strict=True):

@@ -1,8 +1,8 @@
 r"""The proof of tighter K_ij: norms of layers in other coordinates, which multiply as ever.
 
-An activation takes a step x to $\sum_k s_kx_k$ with slopes $|s_k - c_k| \le \rho_k$. So its output moves by
-$E y$ with $E = [cL, \rho\tau]$ and $y = (L^{-1}x_A, r/\tau)$, where $|r_k| \le |x_k|$, for every invertible L and every τ > 0.
-y is not longer than $Nx$, N = [L⁻¹ on A; 1/τ on B], hence
+In its coordinates, an activation takes a step x to one with entries $s_kx_k$, $|s_k - c_k| \le \rho_k$.
+That is $Ey$ with $E = [cL, \rho\tau]$ and $y = (L^{-1}x_A, r/\tau)$, $|r_k| \le |x_k|$, for every
+invertible L and every τ > 0. y is not longer than $Nx$, N = [L⁻¹ on A; 1/τ on B], hence
 
 $$ K_{ij} \le K \cdot \|N_1W_1\| \cdot \|N_2W_2E_1\| \cdots \|(w_i - w_j)E_L\|. $$
 
@@ -39,8 +39,8 @@ class Metric:
         """Return an approximation X of N for (x_A, x_B), and a bound of ‖N X⁻¹‖."""
         eye = torch.eye(len(self.lower), dtype=torch.float64)
         inverse = torch.linalg.solve_triangular(self.lower, eye, upper=False)
-        near = torch.block_diag(inverse, torch.diag(1 / self.width))
-        exact = torch.block_diag(self.lower, torch.diag(self.width))
+        near = _blocks(inverse, 1 / self.width)
+        exact = _blocks(self.lower, self.width)
         delta = (Approximate.of(near) @ Approximate.of(exact)).from_identity()
         return Approximate.of(near), factor_of_inverse(delta)
 
@@ -51,6 +51,12 @@ class Metric:
         e[a, : len(a)] = sector.centre[a, None] * self.lower
         e[b, len(a) + torch.arange(len(b))] = sector.reach[b] * self.width
         return Approximate.of(e, terms=1)
+
+
+def _blocks(full: Tensor, diagonal: Tensor) -> Tensor:
+    """Return the block diagonal matrix of a matrix and a diagonal one."""
+    joined: Tensor = torch.block_diag(full, torch.diag(diagonal))  # type: ignore[no-untyped-call]
+    return joined
 
 
 def factor_of_inverse(delta: float) -> float:

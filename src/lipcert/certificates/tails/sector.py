@@ -1,4 +1,4 @@
-r"""The slopes of an activation: in suitable coordinates, each coordinate has a slope in an interval of its own.
+r"""The slopes of an activation: in suitable coordinates, each has a slope in an interval of its own.
 
 An elementwise activation with slopes in [a, b] is its own example. MinMax is one in sums and differences of
 its pairs: a sum passes, so its slope is 1, and a difference d becomes |d|, with slopes in [−1, 1].
@@ -71,7 +71,7 @@ class Sector:
         return torch.cat([a + b, a - b])
 
     def turned_back(self, weight: Tensor) -> Tensor:
-        """Return the columns that take coordinates instead of values: at most one rounding error per entry."""
+        """Return the columns that take coordinates for values: at most one rounding error per entry."""
         if self.first is None or self.second is None:
             return weight
         a, b = weight[:, self.first], weight[:, self.second]
@@ -89,5 +89,5 @@ def _lowest_slope(kind: type[nn.Module], module: Any) -> float | None:
         return 0.0
     if kind is nn.LeakyReLU and 0 <= module.negative_slope <= 1:
         # Far enough below for a slope that a float32 module rounds.
-        return max(0.0, math.floor(module.negative_slope / _STEP - 1) * _STEP)
+        return max(0.0, math.floor(float(module.negative_slope) / _STEP - 1) * _STEP)
     return None
