@@ -17,7 +17,7 @@ from lipcert.certificates.certificate import Certificate, certified_accuracy
 from lipcert.certificates.certifier import Certifier
 from lipcert.certificates.radius import nearest_rival
 from lipcert.certificates.tails.dense_tail import DenseTail
-from lipcert.certificates.tails.pairs import tight_pairs
+from lipcert.certificates.tails.tight_pairs import tight_pairs
 from lipcert.data import Dataset, load
 from results import write_table
 

@@ -21,7 +21,7 @@ from lipcert.bounds.provers.rounding import U
 from lipcert.certificates.head import Head
 from lipcert.certificates.shards import ALONE, Shard
 from lipcert.certificates.tails.dense_tail import DenseTail
-from lipcert.certificates.tails.pairs import tight_pairs
+from lipcert.certificates.tails.tight_pairs import tight_pairs
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
 from lipcert.types import Effort
 

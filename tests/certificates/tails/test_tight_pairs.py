@@ -13,13 +13,14 @@ from torch import Tensor, nn
 from lipcert import certifier
 from lipcert.bounds.provers.factorisation import spectral_norm_upper
 from lipcert.certificates.head import pairs_upper
-from lipcert.certificates.tails import approximate, pairs, proof
+from lipcert.certificates.tails import approximate, tail_prover
+from lipcert.certificates.tails import tight_pairs as pairs
 from lipcert.certificates.tails.approximate import Approximate
 from lipcert.certificates.tails.dense_tail import DenseTail
 from lipcert.certificates.tails.multipliers import Layer, first_multipliers, gradient_and_steps, path, value
-from lipcert.certificates.tails.pairs import tight_pairs
-from lipcert.certificates.tails.proof import Metric, TailProver, factor_of_inverse
 from lipcert.certificates.tails.sector import Sector
+from lipcert.certificates.tails.tail_prover import Metric, TailProver, factor_of_inverse
+from lipcert.certificates.tails.tight_pairs import tight_pairs
 from lipcert.nn import MinMax
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -305,14 +306,14 @@ def test_layers_that_are_too_wide_prove_nothing(monkeypatch: pytest.MonkeyPatch)
 def test_a_wide_first_matrix_is_replaced_by_a_small_one_that_is_no_smaller() -> None:
     torch.manual_seed(0)
     wide = torch.randn(6, 50, dtype=torch.float64)
-    small, factor = proof._reduced(wide)
+    small, factor = tail_prover._reduced(wide)
     assert small.shape == (6, 6)
     assert factor == pytest.approx(1, abs=1e-6)
     for _ in range(20):
         row = torch.randn(1, 6, dtype=torch.float64)
         assert float((row @ wide).norm()) <= float((row @ small).norm()) * factor * (1 + 1e-14)
     flat = torch.ones(6, 50, dtype=torch.float64)
-    root, factor = proof._reduced(flat)
+    root, factor = tail_prover._reduced(flat)
     assert spectral_norm_upper(root) * factor >= spectral_norm_upper(flat) * (1 - 1e-14)
 
 

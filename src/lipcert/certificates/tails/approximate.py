@@ -24,7 +24,7 @@ class Approximate:
 
     @classmethod
     def of(cls, value: Tensor, terms: int = 0) -> Approximate:
-        """Take a matrix as it is, or with a few roundings of each entry itself."""
+        """Take a matrix as it is, or with a few rounding errors of each entry itself."""
         return cls(value, norm_of_sizes(value), terms)
 
     def __matmul__(self, other: Approximate) -> Approximate:

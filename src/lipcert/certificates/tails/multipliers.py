@@ -1,4 +1,4 @@
-r"""Multipliers of a dense tail, found by scaled gradient steps. Nothing here proves anything: proof.py does.
+r"""Multipliers of a dense tail, found by scaled gradient steps. The proof is in tail_prover.py.
 
 In the coordinates of its activation, the values before activation l lie in an ellipsoid with matrix Q, the
 input being in a ball. With one number $d_k$ for every unsure slope, the values after it lie in that of
@@ -36,7 +36,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Ellipsoid:
-    """What a layer with multipliers d makes of the ellipsoid before it."""
+    """Hold the ellipsoid that a layer with multipliers d makes of the one before it."""
 
     inverse: Tensor  # (D − Q_BB)⁻¹
     gain: Tensor  # Z = Q_AB·inverse
@@ -70,7 +70,7 @@ def _after(sector: Sector, here: Ellipsoid, d: Tensor) -> Tensor:
 
 
 def path(layers: Sequence[Layer], ds: Sequence[Tensor]) -> tuple[list[Ellipsoid], Tensor] | None:
-    """Follow the ellipsoids through all layers; None where the multipliers are too small."""
+    """Return the ellipsoids of all layers and the last P; None where the multipliers are too small."""
     found, after = [], None
     for layer, d in zip(layers, ds, strict=True):
         here = _ellipsoid(layer, _before(layer, after), d)
@@ -158,7 +158,7 @@ def gradient_and_steps(
 
 
 def _newton(gradient: Tensor, hessian: Tensor) -> Tensor:
-    """Solve for the step in units in which the diagonal is 1."""
+    """Return the Newton step, solved in units in which the diagonal is 1."""
     unit = hessian.diagonal().rsqrt()
     factor, failed = torch.linalg.cholesky_ex(unit[:, None] * hessian * unit)
     if failed:

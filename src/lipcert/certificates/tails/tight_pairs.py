@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lipcert.certificates.tails.dense_tail import DenseTail
 from lipcert.certificates.tails.multipliers import Layer, first_multipliers, minimise, path
-from lipcert.certificates.tails.proof import Metric, TailProver, link
+from lipcert.certificates.tails.tail_prover import Metric, TailProver, link
 from lipcert.progress import tracked
 
 # Up to this many pairs of classes, every pair has multipliers of its own; more pairs share them.
