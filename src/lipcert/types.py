@@ -15,8 +15,8 @@ from torch import Tensor
 
 Shape = tuple[int, ...]
 
-# How much work a proof may take.
-Effort = Literal["auto", "exact", "fast"]
+# How much work a proof may take; "tight" is "exact", and then looks at several dense layers together.
+Effort = Literal["auto", "exact", "fast", "tight"]
 
 # The paper's; hours of a CPU at most; seconds.
 BudgetName = Literal["full", "cpu", "smoke"]

@@ -526,6 +526,17 @@ def test_certify_states_what_verify_checks(run: Path, cli) -> None:
     assert cli("verify", "c.json", str(run))[0] == 0
 
 
+def test_a_tight_certificate_is_proved_again(run: Path, cli) -> None:
+    assert cli("certify", str(run), "--split", "test", "--effort", "tight", "--output", "tight.json")[0] == 0
+    tight, before = json.loads(Path("tight.json").read_text(encoding="utf-8")), claim_of(run)
+    assert tight["effort"] == "tight"
+    assert tight["k_f"] < before["k_f"]
+    assert cli("verify", "tight.json", str(run))[0] == 0
+    # Under another effort the same constants do not come out, so the effort cannot be exchanged.
+    Path("tight.json").write_text(json.dumps({**tight, "effort": "exact"}), encoding="utf-8")
+    assert cli("verify", "tight.json", str(run))[0] != 0
+
+
 @pytest.mark.parametrize("data", [{}, {"name": ["moons"]}, {"name": None}])
 def test_a_certificate_that_names_no_data(data: Tree, run: Path, tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(json.dumps({**claim_of(run), "data": data}))

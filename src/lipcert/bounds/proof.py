@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -52,13 +53,11 @@ def prove(program: Program, effort: Effort = "auto") -> Bound:
     """Prove the bound of a traced model."""
     if effort not in get_args(Effort):
         raise InputError(f"effort: {expected_one_of(get_args(Effort), effort)}")
-    constants = {program.source: 1.0}
+    effort = layer_effort(effort)
     layers = []
     for step in program.steps:
         start = time.perf_counter()
         proof = _proof(step, effort)
-        joined = step.rule.join_upper([constants[i] for i in step.inputs])
-        constants[step.name] = joined if proof.value == 1 else mul_up(joined, proof.value)
         layers.append(
             LayerBound(
                 name=step.name,
@@ -70,4 +69,19 @@ def prove(program: Program, effort: Effort = "auto") -> Bound:
                 seconds=time.perf_counter() - start,
             )
         )
+    constants = value_constants(program, [layer.upper for layer in layers])
     return Bound(constants[program.result], tuple(layers))
+
+
+def layer_effort(effort: Effort) -> Effort:
+    """Return the effort for single layers: a tight proof is an exact one that looks at several as well."""
+    return "exact" if effort == "tight" else effort
+
+
+def value_constants(program: Program, uppers: Sequence[float]) -> dict[str, float]:
+    """Return the proved constant of every value, by the name of its step, from those of the layers."""
+    constants = {program.source: 1.0}
+    for step, upper in zip(program.steps, uppers, strict=True):
+        joined = step.rule.join_upper([constants[i] for i in step.inputs])
+        constants[step.name] = joined if upper == 1 else mul_up(joined, upper)
+    return constants

@@ -20,6 +20,8 @@ from lipcert.bounds.proof import Bound, prove
 from lipcert.bounds.provers.rounding import U
 from lipcert.certificates.head import Head
 from lipcert.certificates.shards import ALONE, Shard
+from lipcert.certificates.tails.dense_tail import DenseTail
+from lipcert.certificates.tails.tight_pairs import tight_pairs
 from lipcert.errors import InputError, LipcertWarning, StaleBoundError
 from lipcert.types import Effort
 
@@ -57,8 +59,16 @@ class ProvedModel:
         proof = prove(self.features, effort) if shard.index == 0 else None
         self.bound: Bound = shard.first(proof)
         self.pairs = _product_up(self.head.spread, self.bound.value)
+        if effort == "tight":
+            tight = self._tight_pairs(head) if shard.index == 0 else None
+            self.pairs = torch.minimum(self.pairs, shard.first(tight))
         self.replay = Replay(followed, self.bound)
         self._snapshot = self.replay.rehearse()
+
+    def _tight_pairs(self, head: nn.Linear | None) -> Tensor:
+        """Return K_ij from several dense layers together, infinite where there are none: (N, N)."""
+        tail = None if head is None else DenseTail.of(self.features, self.bound, self.head.rows)
+        return torch.full_like(self.pairs, torch.inf) if tail is None else tight_pairs(tail)
 
     @property
     def k_f(self) -> float:

@@ -47,6 +47,7 @@ from lipcert.losses import Loss
 from lipcert.models import ModelCard
 from lipcert.progress import tracked
 from lipcert.strict_files import shown
+from lipcert.types import Effort
 
 # Samples certified at once.
 _BATCH = 512
@@ -73,9 +74,9 @@ class Training:
         value = getattr(self.loss, name, None)
         return None if value is None else float(value)
 
-    def stated(self, k_f: float) -> dict[str, Any]:
+    def stated(self, k_f: float, effort: Effort) -> dict[str, Any]:
         """Return a certificate's fields about the training, K_hf included."""
-        k_hf = claimed("k_hf", self.loss.whole_lipschitz(k_f))
+        k_hf = claimed("k_hf", self.loss.whole_lipschitz(k_f), effort)
         return {"recipe": self.recipe, "seed": self.seed, "loss": self.numbers, "k_hf": k_hf}
 
 
@@ -95,7 +96,8 @@ def describe(
     itself, so they hold.
     """
     ((rounding, balls),) = {(certificate.rounding, certificate.balls) for _, certificate in splits.values()}
-    stated: dict[str, Any] = {} if training is None else training.stated(prover.k_f)
+    effort = prover.proved.effort
+    stated: dict[str, Any] = {} if training is None else training.stated(prover.k_f, effort)
     return Statement(
         format=FORMAT,
         environment=environment(),
@@ -103,10 +105,10 @@ def describe(
         model_sha256=tensors_sha256(model.state_dict()),
         rounding=rounding,
         local=list(balls),
-        effort=prover.proved.effort,
+        effort=effort,
         k_features=claimed("k_features", prover.proved.bound.value),
-        k_f=claimed("k_f", prover.k_f),
-        pairs=Pairs(**{name: claimed("K_ij", value) for name, value in _summary(prover).items()}),
+        k_f=claimed("k_f", prover.k_f, effort),
+        pairs=Pairs(**{name: claimed("K_ij", value, effort) for name, value in _summary(prover).items()}),
         layers=[_layer(bound) for bound in prover.proved.bound.layers],
         data=source,
         splits={name: _accuracies(*parts, radii) for name, parts in splits.items()},

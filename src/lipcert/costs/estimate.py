@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from lipcert.bounds import Bounded
 from lipcert.bounds.contract import plain_type
 from lipcert.bounds.evaluation import evaluate
-from lipcert.bounds.proof import Bound, LayerBound
+from lipcert.bounds.proof import Bound, LayerBound, layer_effort
 from lipcert.bounds.provers.proof_cache import fresh_proofs
 from lipcert.bounds.tracing.program import Program, Step, trace
 from lipcert.bounds.witness import quotients
@@ -216,8 +216,9 @@ def _proof(recipe: Recipe, model: nn.Module, program: Program) -> Work:
         if key not in known:
             if isinstance(step.module, Derived):
                 step.module.forget()  # it made its weights when it was traced, which is part of the proof
+            effort = layer_effort(recipe.certify.effort)
             with Pretending(*model.parameters()) as counting:
-                step.rule.upper(step.module, step.input_shapes[0], recipe.certify.effort)
+                step.rule.upper(step.module, step.input_shapes[0], effort)
             known[key] = counting.work
         total.add(known[key])
     # The model, its float64 copy, the weights that both keep and a record of all of them: in float64.

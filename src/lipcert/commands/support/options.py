@@ -30,7 +30,7 @@ Radii = Annotated[
 RoundingName = Annotated[
     str, typer.Option(help="Rounding error to include: float64, float32 (as deployed) or ignored.")
 ]
-EffortName = Annotated[str, typer.Option(help="Proof effort: auto, exact or fast.")]
+EffortName = Annotated[str, typer.Option(help="Proof effort: auto, exact, fast or tight.")]
 Model = Annotated[
     str,
     typer.Argument(
