@@ -31,7 +31,7 @@ from lipcert.nn import MinMax
 from results import write_table
 
 POWER = (1, 5, 100)
-BALLS = (0.5, 0.75, 1.0, 1.5, 2.0)  # of the median radius
+BALLS = (0.5, 0.75, 1.0, 1.5, 2.0)  # times the median radius
 
 
 def samples(data: str, many: int) -> Tensor:
