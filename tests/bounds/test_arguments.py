@@ -223,7 +223,9 @@ def test_a_radius_that_is_asked_for_is_a_number(wrong: Any) -> None:
 
 @pytest.mark.parametrize("wrong", [3, None, network()], ids=lambda value: type(value).__name__)
 def test_what_is_loaded_has_a_name(wrong: Any) -> None:
-    with pytest.raises(InputError, match="model: expected a run directory, a file or the name"):
+    with pytest.raises(
+        InputError, match="model: expected a run directory, a file, the name of a model or hf://"
+    ):
         lipcert.load(wrong)
 
 

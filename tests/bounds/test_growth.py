@@ -248,7 +248,8 @@ def test_the_symbol_of_a_convolution_may_be_off(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(fourier, "gram_upper", lambda gram, **settings: seen.append(settings) or 0.0)
     weight = torch.full((2, 3, 3, 3), -0.5).double()
     strip = Strip(axis=0, first=0, last=4, outputs=5, circle=5)
-    for bound in (fourier.circular_norm_upper(weight, (5, 5)), strip_norm_upper(weight, strip)):
+    by_factors = fourier.largest_norm_upper
+    for bound in (fourier.circular_norm_upper(weight, (5, 5)), strip_norm_upper(weight, strip, by_factors)):
         there(bound, (gamma(4 * 9 + 8) + 16 * U) * 4.5 * math.sqrt(6))
     # A Gram matrix sums 2·max(o, i) products, in a strip those of 5 cells; their rounding counts.
     assert {settings["terms"] for settings in seen} == {6, 30}

@@ -482,7 +482,8 @@ def test_a_validation_share_of_zero_leaves_all_to_training() -> None:
     assert len(part(y[:20], "train", {"test": 0.0}, seed=3)) == 20
     with pytest.raises(InputError, match="test: there is no test split"):
         part(y[:20], "test", {"test": 0.0}, seed=3)
-    with pytest.raises(InputError, match="share between 0 and 1"):
+    assert len(part(y[:20], "test", {"test": 1.0}, seed=3)) == 20
+    with pytest.raises(InputError, match="train: there is no such split, because the share of test is 1"):
         part(y[:20], "train", {"test": 1.0}, seed=3)
 
 
