@@ -72,8 +72,6 @@ def test_what_was_run_is_said_beside_a_verdict() -> None:
 
 
 def test_results_older_than_a_definition_say_so() -> None:
-    made = Results(
-        "fig-epsilon", "lipcert reproduce fig-epsilon --budget cpu", (12,), (1, 2), "2026-11-17", ()
-    )
-    assert "older settings: GloRo's ε rose linearly" in made.setting
+    made = Results("moons-soc", "lipcert reproduce moons-soc", (1000,), (1,), "2026-11-17", ())
+    assert "older settings: trained like moons-cll with Adam" in made.setting
     assert "older" not in replace(made, date="2026-11-18").setting

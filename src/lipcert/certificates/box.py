@@ -37,7 +37,7 @@ class Box:
     @classmethod
     def around(cls, centre: Tensor, distance: Tensor) -> Box:
         """Return the box that reaches at least this far in every direction."""
-        far = centre.new_tensor(torch.inf)
+        far = centre.new_full((), torch.inf)
         return cls(torch.nextafter(centre - distance, -far), torch.nextafter(centre + distance, far))
 
     def overlap(self, other: Box | None) -> Box:
