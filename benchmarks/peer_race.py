@@ -9,6 +9,8 @@ benchmarks/peers.py race, in its environment. Writes results/peers-race.json.
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 import time
 from collections.abc import Sequence
 from itertools import product
@@ -152,7 +154,13 @@ def main() -> None:
         "CRA 72/255 [%]",
         "CRA 108/255 [%]",
     ]
-    write_table("peers-race", note, titles, table, command="python benchmarks/peers.py race")
+    write_table(
+        "peers-race",
+        note,
+        titles,
+        table,
+        command=shlex.join(["python", "benchmarks/peers.py", "race", *sys.argv[1:]]),
+    )
     draw(given.only, given.minutes)
 
 

@@ -7,6 +7,8 @@ benchmarks/peers.py steps, in its environment. Writes results/peers-steps.json.
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from collections.abc import Callable
 
 import obvious
@@ -70,7 +72,7 @@ def main() -> None:
         note,
         ["library", "training step", "prediction", "prediction, plain layers"],
         table,
-        command="python benchmarks/peers.py steps",
+        command=shlex.join(["python", "benchmarks/peers.py", "steps", *sys.argv[1:]]),
     )
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +26,7 @@ from lipcert.bounds.local_ball import carried, constant_beyond, reach, refuse_br
 from lipcert.bounds.proof import Bound
 from lipcert.bounds.provers.factorisation import gram_uppers, scale_to_one
 from lipcert.bounds.provers.rounding import SAFETY, U
-from lipcert.bounds.rules.linear import LinearRule
+from lipcert.bounds.rules.linear import executed_matrix
 from lipcert.bounds.tracing.program import Program, Step
 from lipcert.certificates.box import Box, box_after
 
@@ -105,10 +104,10 @@ def _advance(step: Step, after: nn.Module, upper: float, before: _Here, radius: 
 def masked_norm(step: Step, upper: float, before: Tensor, after: Tensor) -> Tensor:
     """Prove ‖M_out W M_in‖ per sample; use the global norm where the layer is not dense."""
     whole = after.new_full((len(after),), upper)
-    if not isinstance(step.rule, LinearRule) or after.ndim != 2:
+    matrix = executed_matrix(step.rule, step.module)
+    if matrix is None or after.ndim != 2:
         return whole
-    module: Any = step.module
-    weight, exponent = scale_to_one(module.weight.detach())
+    weight, exponent = scale_to_one(matrix)
     if weight is None or abs(exponent) > _LARGEST_EXPONENT or min(weight.shape) > _LARGEST_SIDE:
         return whole
     parts = max(1, _CHUNK // weight.numel())

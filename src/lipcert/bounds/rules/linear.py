@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -65,6 +66,18 @@ class LinearRule(LinearMap[nn.Linear]):
     def products(self, module: nn.Linear) -> int:
         """Return the width of the matrix that runs, which need not be `in_features`."""
         return module.weight.shape[1]
+
+
+def executed_matrix(rule_of_layer: object, module: Any) -> Tensor | None:
+    """Return W of a layer that computes Wx + b as nn.Linear does, and None where a rule says otherwise.
+
+    A rule made from this one may speak of another map, by an `apply` of its own.
+    """
+    kind = type(rule_of_layer)
+    if not issubclass(kind, LinearRule) or kind.apply is not LinearRule.apply:
+        return None
+    weight: Tensor = module.weight.detach()
+    return weight
 
 
 def dense_upper(weight: Tensor) -> Proof:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from lipcert.bounds.contract import plain_type
 from lipcert.bounds.proof import Bound, value_constants
-from lipcert.bounds.rules.linear import LinearRule
+from lipcert.bounds.rules.linear import executed_matrix
 from lipcert.bounds.tracing.program import Program, Step
 from lipcert.certificates.tails.sector import Sector
 
@@ -58,12 +57,10 @@ def _before(steps: dict[str, Step], place: str) -> tuple[str, Tensor, Sector] | 
         return None
     sector = Sector.of(activation.module, activation.shape[0])
     dense = steps.get(_moved(steps, activation.inputs[0]))
-    if sector is None or dense is None or not isinstance(dense.rule, LinearRule):
+    if sector is None or dense is None or len(dense.input_shapes[0]) != 1:
         return None
-    if len(dense.input_shapes[0]) != 1:
-        return None
-    module: Any = dense.module
-    return dense.inputs[0], module.weight.detach().double().cpu(), sector
+    matrix = executed_matrix(dense.rule, dense.module)
+    return None if matrix is None else (dense.inputs[0], matrix.double().cpu(), sector)
 
 
 def _moved(steps: dict[str, Step], place: str) -> str:
