@@ -285,19 +285,19 @@ def growing_crops(augmentation: Standard, samples: int, seed: int, epoch: int) -
     return draws
 
 
-def coarse_first(steps: Single, piece: Tensor) -> Tensor:
+def coarse_first(steps: Single, number: int, piece: Tensor) -> Tensor:
     """Squares of four pixels take their mean in the first third of the training."""
-    x = INPUTS(steps, piece)
+    x = INPUTS(steps, number, piece)
     if steps.training.fraction > 1 / 3:
         return x
     return nn.functional.interpolate(nn.functional.avg_pool2d(x, 2), scale_factor=2.0)
 
 
-DRAWS, INPUTS = Standard.draws, Single.inputs
+DRAWS, INPUTS = Standard.draws, Single._inputs
 PATCHES = {
     "batches grow from 64 to 192": (Plan, "batches", growing_batches),
     "crops grow from 0 to 2": (Standard, "draws", growing_crops),
-    "first third at half the resolution": (Single, "inputs", coarse_first),
+    "first third at half the resolution": (Single, "_inputs", coarse_first),
 }
 
 
