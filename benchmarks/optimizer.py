@@ -43,6 +43,20 @@ def newton_schulz(
         p.sub_(step.reshape(p.shape), alpha=length)
 
 
+def by_torch_alone(
+    parameters: Sequence[Tensor], directions: Sequence[Tensor], lengths: Sequence[float]
+) -> None:
+    """Take torch's own product of matrices, MKL's, where ours takes oneDNN's."""
+    with (
+        patch.object(module, "product", torch.matmul),
+        patch.object(module, "is_worthwhile", lambda left, right: False),
+    ):
+        module_steps(parameters, directions, lengths)
+
+
+module_steps = module.subtract_orthogonalised
+
+
 def training(make: MakeOptimizer) -> Single:
     """With the constants improved at every step, as the recipe for short trainings has it."""
     return step.training("4c3f", "engine, CLL", optimizer=make, turns=1)
@@ -53,6 +67,7 @@ def measure(threads: int) -> list[list[str]]:
     works: dict[str, tuple[Single, Way]] = {
         "Adam": (training(adam), module.subtract_orthogonalised),
         "Muon": (training(muon), module.subtract_orthogonalised),
+        "Muon, products by torch alone": (training(muon), by_torch_alone),
         "Muon, Newton and Schulz": (training(muon), newton_schulz),
     }
 

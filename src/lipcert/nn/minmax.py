@@ -38,6 +38,9 @@ def minmax(x: Tensor, halves: bool = False) -> Tensor:
     return ordered
 
 
+# Integers as wide as a floating-point number of so many bytes.
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
 # Sorting is limited by memory bandwidth: written in place it takes a third of the time of torch's own
 # minimum, maximum and their gradients.
 
@@ -69,16 +72,23 @@ class _Swap(torch.autograd.Function):
         ctx.swapped, ctx.halves = swapped, halves
         if is_transformed(x):
             return _swapped(x, swapped, halves)
-        first, second = _pairs(x, halves)
-        y = torch.empty_like(x)
-        low, high = _pairs(y, halves)
-        torch.where(swapped, second, first, out=low)
-        torch.where(swapped, first, second, out=high)
-        return y
+        return _exchanged(x, swapped, halves)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         return _Swap.apply(gradients[0], ctx.swapped, ctx.halves), None, None  # type: ignore[no-untyped-call]
+
+
+def _exchanged(x: Tensor, where: Tensor, halves: bool) -> Tensor:
+    """Swap the marked pairs bit by bit: on a CPU this takes a third of the time of `torch.where`, or less."""
+    bits = x.view(_BITS[x.element_size()])
+    y = torch.empty_like(bits)
+    (first, second), (low, high) = _pairs(bits, halves), _pairs(y, halves)
+    # A marked pair is exchanged by a ^ (a ^ b) = b; all bits of -1 are set.
+    change = torch.bitwise_xor(first, second).bitwise_and_(where.to(bits.dtype).neg_())
+    torch.bitwise_xor(first, change, out=low)
+    torch.bitwise_xor(second, change, out=high)
+    return y.view(x.dtype)
 
 
 def _swapped(x: Tensor, where: Tensor, halves: bool) -> Tensor:

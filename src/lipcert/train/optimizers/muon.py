@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from lipcert.errors import InputError
 from lipcert.nn.shift_mix import OrthogonalParameter
 from lipcert.train.optimizers.base import OPTIMIZERS, Parameters, check_rates
+from lipcert.train.optimizers.fast_product import is_worthwhile, product
 from lipcert.train.optimizers.orthogonal import OrthogonalAdam
 
 # c, and pairs of s_j and a_j.
@@ -141,10 +142,10 @@ def subtract_orthogonalised(
 ) -> None:
     """Subtract from each parameter its orthogonalised direction times a length."""
     for p, (left, right), length in zip(parameters, _factors(directions), lengths, strict=True):
-        if p.is_contiguous():  # one product, added where it belongs
+        if p.is_contiguous() and not is_worthwhile(left, right):  # one product, added where it belongs
             p.view(len(p), -1).addmm_(left, right, alpha=-length)
-        else:  # a kernel in channels-last order
-            p.sub_((left @ right).view(p.shape), alpha=length)
+        else:  # a large one, or a kernel in channels-last order
+            p.sub_(product(left, right).view(p.shape), alpha=length)
 
 
 def orthogonalised(matrices: Sequence[Tensor]) -> list[Tensor]:
@@ -154,7 +155,7 @@ def orthogonalised(matrices: Sequence[Tensor]) -> list[Tensor]:
         >>> torch.linalg.svdvals(orthogonalised([torch.diag(torch.tensor([100.0, 1.0]))])[0])
         tensor([1.1291, 1.0695])
     """
-    return [left @ right for left, right in _factors(matrices)]
+    return [product(left, right) for left, right in _factors(matrices)]
 
 
 def _factors(matrices: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
@@ -179,7 +180,7 @@ def _gram(x: Tensor) -> Tensor:
     gram = x.new_zeros(rows, rows)
     for top in range(0, rows, width):
         end = top + width
-        torch.mm(x[top:end], x[top:].T, out=gram[top:end, top:])
+        gram[top:end, top:] = product(x[top:end], x[top:].T)
         gram[top:end, top:end].triu_()
     return gram
 
