@@ -145,7 +145,7 @@ def test_the_command_line_on_two_devices(cli, tmp_path: Path) -> None:
         (["--devices", "many"], "--devices"),
         (["--nodes", "0"], "--nodes"),
         (["--precision", "8"], "--precision"),
-        (["--precision", "bf16-mixed", "--accelerator", "cpu"], "for accelerators"),
+        (["--precision", "16-mixed", "--accelerator", "cpu"], "needs an accelerator"),
         (["--strategy", "magic"], "magic"),
         (["--accelerator", "quantum"], "quantum"),
     ],

@@ -54,7 +54,7 @@ def train(
         str, typer.Option(help="Use this strategy of Lightning Fabric, such as ddp.")
     ] = "auto",
     precision: Annotated[
-        str, typer.Option(help="Precision: 32; on accelerators bf16-mixed or 16-mixed too.")
+        str, typer.Option(help="Precision: 32, bf16-mixed or, on accelerators, 16-mixed.")
     ] = "32",
 ) -> None:
     """Train a recipe, prove its bounds, certify its data; or several of one model as one training.

@@ -19,6 +19,7 @@ from torch.accelerator import is_available
 from lipcert.certificates.shards import ALONE, Shard
 from lipcert.errors import InputError
 from lipcert.suggestions import expected_one_of
+from lipcert.train.bfloat16 import check_bfloat16
 
 # The words of Fabric, and the precisions in which training is tested.
 Accelerator = Literal["auto", "cpu", "cuda", "gpu", "mps", "tpu"]
@@ -58,8 +59,10 @@ class Hardware:
         count, nodes = started(self.devices, self.nodes)
         devices = int(count) if str(count).isdigit() else count
         on_cpu = self.accelerator == "cpu" or (self.accelerator == "auto" and not is_available())
-        if self.precision != "32" and on_cpu:  # Fabric would warn, and take another precision
-            raise InputError("--precision: mixed precision is for accelerators; a CPU trains in 32")
+        if self.precision == "16-mixed" and on_cpu:  # Fabric would warn, and take another precision
+            raise InputError("--precision 16-mixed: needs an accelerator; a CPU trains in 32 or bf16-mixed")
+        if self.precision == "bf16-mixed" and on_cpu:
+            check_bfloat16()
         precision = "32-true" if self.precision == "32" else self.precision
         try:
             fabric = Fabric(

@@ -1,0 +1,46 @@
+"""A CPU trains in bfloat16 when asked for it, unless a trial in a process of its own fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from lipcert.errors import InputError
+from lipcert.train import Hardware, bfloat16, fit
+from lipcert.train.bfloat16 import check_bfloat16
+from tests.train.test_loop import plan, start, weights
+
+
+@pytest.fixture(autouse=True)
+def fresh_trial() -> None:
+    check_bfloat16.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("trial", "said"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", r"exit status -4\); train in 32"),
+        ("raise RuntimeError('no such instruction')", r"RuntimeError: no such instruction\); train in 32"),
+    ],
+)
+def test_a_failed_trial_is_an_error_before_training(
+    trial: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bfloat16, "_TRIAL", trial)
+    with pytest.raises(InputError, match=said):
+        Hardware("cpu", precision="bf16-mixed").launch()
+
+
+def test_a_training_in_bfloat16_ends_near_one_in_full_precision(tmp_path: Path) -> None:
+    try:
+        check_bfloat16()
+    except InputError as error:
+        pytest.skip(str(error))
+    full, half = plan(), plan()
+    fit(full, start(tmp_path / "full"), Hardware("cpu").launch(), bar=False)
+    fit(half, start(tmp_path / "half"), Hardware("cpu", precision="bf16-mixed").launch(), bar=False)
+    ends = [torch.cat([p.flatten() for p in weights(p)]) for p in (full, half)]
+    assert all(end.dtype == torch.float32 for end in ends)
+    assert 0 < (ends[0] - ends[1]).norm() < 0.1 * ends[0].norm()
