@@ -54,8 +54,11 @@ def train(
         str, typer.Option(help="Use this strategy of Lightning Fabric, such as ddp.")
     ] = "auto",
     precision: Annotated[
-        str, typer.Option(help="Precision: 32, bf16-mixed or, on accelerators, 16-mixed.")
-    ] = "32",
+        str | None,
+        typer.Option(
+            help="Precision: 32, bf16-mixed or, on accelerators, 16-mixed; short for --set train.precision=."
+        ),
+    ] = None,
 ) -> None:
     """Train a recipe, prove its bounds, certify its data; or several of one model as one training.
 
@@ -75,17 +78,19 @@ def train(
         devices=devices,
         nodes=nodes,
         strategy=strategy,
-        precision=choice("--precision", precision, Precision),
     )
+    set_ = [*(set_ or [])]
+    if precision is not None:
+        set_.append(f"train.precision={choice('--precision', precision, Precision)}")
     splits = Splits()
     if stack or len(recipes) > 1:
-        named = read_stack(recipes, budget, set_ or [], stack or [])
+        named = read_stack(recipes, budget, set_, stack or [])
         places = {(output or Path("runs")) / name: recipe for name, recipe in named.items()}
         runs = execute_stack(
             places, resume=resume, overwrite=overwrite, hardware=hardware, splits=splits, lines=True
         )
     else:
-        settled = read_recipe(recipes[0], budget, set_ or [])
+        settled = read_recipe(recipes[0], budget, set_)
         places = {output or Path("runs") / settled.name: settled}
         ((place, recipe),) = places.items()
         run = execute(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def execute(
     run, splits = Run(output), splits or Splits()
     tree = recipe.model_dump(mode="json")
     with _threads(recipe.train.threads), contextlib.ExitStack() as held:
-        fabric = (hardware or Hardware()).prepared()
+        fabric = _suited(hardware, recipe).prepared()
         if is_first_process():
             run.check(
                 tree, resume=resume, overwrite=overwrite
@@ -111,7 +112,8 @@ def execute_stack(
     runs = {Run(path): recipe for path, recipe in recipes.items()}
     with _threads(next(iter(recipes.values())).train.threads), contextlib.ExitStack() as held:
         splits = splits or Splits()
-        fabric = _launch_alone(hardware or Hardware())
+        chosen = [_suited(hardware, recipe) for recipe in recipes.values()]
+        fabric = _launch_alone(chosen)
         trees = {run: recipe.model_dump(mode="json") for run, recipe in runs.items()}
         for run, tree in trees.items():  # all of them, before any is changed
             run.check(tree, resume=resume, overwrite=overwrite)
@@ -128,12 +130,19 @@ def execute_stack(
     return list(runs)
 
 
-def _launch_alone(hardware: Hardware) -> Fabric:
-    """Start the one process in which a stack trains."""
+def _suited(hardware: Hardware | None, recipe: Recipe) -> Hardware:
+    """Return the hardware with the recipe's precision, unless the caller chose one."""
+    hardware = hardware or Hardware()
+    return hardware if hardware.precision != "32" else replace(hardware, precision=recipe.train.precision)
+
+
+def _launch_alone(chosen: Sequence[Hardware]) -> Fabric:
+    """Start the one process in which a stack trains, on the hardware that all its recipes choose."""
+    hardware = chosen[0]
     devices, nodes = started(hardware.devices, hardware.nodes)
     if (str(devices), nodes) != ("1", 1):
         raise InputError("--stack: trains in one process; several share a single training")
-    if hardware.precision != "32":
+    if any(each.precision != "32" for each in chosen):
         raise InputError("--stack: trains in full precision")
     return hardware.launch()
 
@@ -180,7 +189,7 @@ def build(recipe: Recipe, splits: Splits | None = None) -> tuple[Plan, ModelCard
         "val": splits.of(recipe, "val") if recipe.train.validate_every else None,
         "seed": recipe.seed,
     }
-    settings = recipe.train.model_dump(exclude={"dtype", "threads", "augment"})
+    settings = recipe.train.model_dump(exclude={"dtype", "precision", "threads", "augment"})
     settings["augmentation"] = recipe.make_augmentation()
     plan: Plan = within("train", partial(Plan, **parts, **settings))
     return plan, card

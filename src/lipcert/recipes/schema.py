@@ -40,6 +40,7 @@ from lipcert.recipes.signatures import checked_arguments
 from lipcert.registry import Registry
 from lipcert.suggestions import meant_key
 from lipcert.tables.kinds import parsed_radius
+from lipcert.train.hardware import Precision
 from lipcert.train.optimizers import OPTIMIZERS, MakeOptimizer
 from lipcert.train.plan import scheduled
 from lipcert.train.schedule_checks import check_schedules
@@ -97,13 +98,19 @@ class OptimizerComponent(Component, _Later):
     no_decay: tuple[str, ...] = ()
 
 
+def _as_text(value: Any) -> Any:
+    """Read 32, which YAML takes for a number."""
+    return str(value) if type(value) is int else value
+
+
 class TrainSettings(_Strict, _Later):
     """Settings of the training: its length, its pieces, its precision and threads."""
 
-    later = ("estimate", "data_on_device")
+    later = ("estimate", "data_on_device", "precision")
     epochs: int = Field(gt=0)
     batch_size: int = Field(gt=0)
     dtype: Literal["float32", "float64"] = "float32"
+    precision: Annotated[Precision, BeforeValidator(_as_text)] = "32"
     threads: int | None = Field(default=None, gt=0)
     checkpoint_every: Annotated[int, Field(gt=0)] | Literal["auto"] = 1
     validate_every: int = Field(default=0, ge=0)
@@ -119,6 +126,12 @@ class TrainSettings(_Strict, _Later):
     data_on_device: Literal["auto"] | bool = "auto"
     channels_last: bool = False
     compile: bool = False
+
+    @model_validator(mode="after")
+    def _precision_fits(self) -> TrainSettings:
+        if self.dtype == "float64" and self.precision != "32":
+            raise InputError(f"precision: expected 32 with dtype float64, got {self.precision}")
+        return self
 
     @model_validator(mode="before")
     @classmethod
