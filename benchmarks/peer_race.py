@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 import time
 from collections.abc import Sequence
 from itertools import product
@@ -27,11 +26,21 @@ from lipcert.data import load
 from lipcert.report.figure import new_figure, save_figure
 from lipcert.report.palette import series_look
 from lipcert.train.schedules.trapezoid import Trapezoid
-from results import write_table
+from results import read_table, write_table
 
 RADII = (36 / 255, 72 / 255, 108 / 255)
 BATCHES = (128, 512)
 HELD_OUT = 1000
+TITLES = [
+    "entry",
+    "rate",
+    "batch",
+    "epochs",
+    "clean [%]",
+    "CRA 36/255 [%]",
+    "CRA 72/255 [%]",
+    "CRA 108/255 [%]",
+]
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 Pixels = tuple[Tensor, Tensor]
@@ -139,29 +148,30 @@ def main() -> None:
     x, y = split("train")
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
     held_out, data = ((x[part], y[part]) for part in (order[:HELD_OUT], order[HELD_OUT:]))
-    table = []
+    table = kept_rows(given.minutes)
     for name in given.only:
-        table.append(compete(name, given.minutes, given.search, split("test"), held_out, data))
-        print(*table[-1], sep="  ", flush=True)
-    note = f"test split, proved; {given.minutes:g} minutes of one thread each, one seed"
-    titles = [
-        "entry",
-        "rate",
-        "batch",
-        "epochs",
-        "clean [%]",
-        "CRA 36/255 [%]",
-        "CRA 72/255 [%]",
-        "CRA 108/255 [%]",
-    ]
-    write_table(
-        "peers-race",
-        note,
-        titles,
-        table,
-        command=shlex.join(["python", "benchmarks/peers.py", "race", *sys.argv[1:]]),
-    )
-    draw(given.only, given.minutes)
+        row = compete(name, given.minutes, given.search, split("test"), held_out, data)
+        print(*row, sep="  ", flush=True)
+        table = kept_rows(given.minutes) | {name: row}
+        write(table, given.minutes, given.search)
+    draw([name for name in ENTRIES if name in table], given.minutes)
+
+
+def note_of(minutes: float) -> str:
+    """Return the note below the table, by which an earlier one is recognised."""
+    return f"test split, proved; {minutes:g} minutes of one thread each, one seed"
+
+
+def kept_rows(minutes: float) -> dict[str, list[str]]:
+    """Return the rows of earlier runs of the same length: entries may be run one by one."""
+    return {row[0]: row for row in read_table("peers-race", note_of(minutes))}
+
+
+def write(table: dict[str, list[str]], minutes: float, search: float) -> None:
+    """Write the finished rows, in the order of the entries."""
+    command = ["python", "benchmarks/peers.py", "race", f"--minutes={minutes:g}", f"--search={search:g}"]
+    rows = [table[name] for name in ENTRIES if name in table]
+    write_table("peers-race", note_of(minutes), TITLES, rows, command=shlex.join(command))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,13 @@ from lipcert.environment import environment
 from lipcert.report.recorded import RecordedTable
 
 
-def read_table(name: str) -> list[list[str]]:
-    """The cells of results/NAME.json; none if there is no such file."""
+def read_table(name: str, note: str | None = None) -> list[list[str]]:
+    """Return the cells of results/NAME.json; none if there is no such file, or if its note is another."""
     path = _path(name)
     found = RecordedTable.read(path) if path.exists() else None
-    return [] if found is None else [list(row) for row in found.cells]
+    if found is None or note not in (None, found.note):
+        return []
+    return [list(row) for row in found.cells]
 
 
 def write_table(
