@@ -27,6 +27,8 @@ SAID = {
         r"cross-entropy .*certified +0\.0 %",
     ],
     "fabric_loop": [r"certified at 0\.1: (0\.9|1\.0)"],
+    "hugging_face_trainer": [r"certified at 0\.1: (0\.9|1\.0)"],
+    "lightning_module": [r"certified at 0\.1: (0\.9|1\.0)"],
     "onnx_only": [r"class (upper|lower), certified for every change of L2 norm below \d+\.\d+"] * 4,
     "own_model": [
         r"first +Conv2d +at most \d",

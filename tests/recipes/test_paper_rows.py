@@ -338,6 +338,7 @@ ROWS: dict[str, Row] = {
 OTHERS = {
     "cifar10-4c3f-fast",
     "cifar10-4c3f-long",
+    "cifar10-five-minutes",
     "cifar10-aoc",
     "cifar10-bronet",
     "cifar10-frontier",

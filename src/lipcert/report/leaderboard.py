@@ -95,15 +95,18 @@ def _threads(count: int) -> str:
 
 def _command(recipe: Recipe) -> str:
     """Return the command that trains it, found by comparing with the bundled recipes."""
+    precision = recipe.train.precision
+    fixed = [] if precision == "32" else [f"train.precision={precision}"]
     for budget in _BUDGETS:
         for changed in ([], [f"seed={recipe.seed}"]):
             try:
-                today = read_recipe(recipe.name, budget, changed)
+                today = read_recipe(recipe.name, budget, [*changed, *fixed])
             except InputError:  # no such recipe or budget
                 continue
             if _training(today) == _training(recipe):
                 options = [f"--budget {budget}"] if budget else []
-                return " ".join(["lipcert train", recipe.name, *options, *(f"--set {c}" for c in changed)])
+                options += [f"--set {setting}" for setting in (*changed, *fixed)]
+                return " ".join(["lipcert train", recipe.name, *options])
     return "lipcert train recipe.yaml"  # the file beside the weights
 
 
