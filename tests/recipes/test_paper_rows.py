@@ -338,9 +338,9 @@ ROWS: dict[str, Row] = {
 OTHERS = {
     "cifar10-4c3f-fast",
     "cifar10-4c3f-long",
-    "cifar10-five-minutes",
     "cifar10-aoc",
     "cifar10-bronet",
+    "cifar10-five-minutes",
     "cifar10-frontier",
     "cifar10-grid",
     "cifar10-lipnext",
