@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 
 import pytest
 import torch
@@ -51,3 +52,21 @@ def test_any_layout_and_precision(layer: MinMax) -> None:
     assert layer(image[:0]).shape == (0, 4, 3, 3)
     with torch.inference_mode():
         assert torch.equal(layer(image), layer(image.clone()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_gradients_are_exchanged_to_the_last_bit(layer: MinMax, dtype: torch.dtype) -> None:
+    """Also infinities, zeros of either sign and numbers that are none."""
+    torch.manual_seed(0)
+    x = torch.randn(4, 6, 3, 5).to(dtype).requires_grad_()
+    gradient = torch.randn(4, 6, 3, 5).to(dtype)
+    gradient[0, :, 0, 0] = torch.tensor([math.inf, -math.inf, 0.0, -0.0, math.nan, 1.0]).to(dtype)
+    layer(x).backward(gradient)
+    assert x.grad is not None
+    first, second = ((0, 1, 2), (3, 4, 5)) if layer.halves else ((0, 2, 4), (1, 3, 5))
+    for i, j in zip(first, second, strict=True):
+        swapped = x[:, i] > x[:, j]
+        for own, other in ((i, j), (j, i)):
+            expected = torch.where(swapped, gradient[:, other], gradient[:, own])
+            bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize]
+            assert torch.equal(x.grad[:, own].contiguous().view(bits), expected.contiguous().view(bits))
