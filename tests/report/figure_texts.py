@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from matplotlib.axis import Axis, Tick
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -16,30 +16,34 @@ def text_boxes(figure: Figure) -> dict[str, Bbox]:
     FigureCanvasAgg(figure)
     figure.canvas.draw()
     found: dict[str, Bbox] = {}
+    unseen = _unseen(figure)
     for text in figure.findobj(Text):
         assert isinstance(text, Text)
         shown = text.get_text().strip()
         box = Text.get_window_extent(text)  # without the line of an annotation
-        if shown and _is_seen(text) and box.width > 0:
+        if shown and text.get_visible() and id(text) not in unseen and box.width > 0:
             found[f"{shown} #{len(found)}"] = box
     return found
 
 
-def _is_seen(text: Text) -> bool:
-    """Whether it is drawn: numbers of an axis beyond its ends are not."""
-    axes = text.axes
-    if axes is None or not (text.get_visible() and axes.get_visible()):
-        return text.get_visible() and axes is None
-    frame, box = axes.get_window_extent().padded(2), Text.get_window_extent(text)
-    if any(text in (tick.label1, tick.label2) for tick in _ticks(axes.xaxis)):
-        return bool(frame.x0 <= (box.x0 + box.x1) / 2 <= frame.x1)
-    if any(text in (tick.label1, tick.label2) for tick in _ticks(axes.yaxis)):
-        return bool(frame.y0 <= (box.y0 + box.y1) / 2 <= frame.y1)
-    return True
+def _unseen(figure: Figure) -> set[int]:
+    """What is not drawn: numbers of an axis beyond its ends, those kept for later, and hidden diagrams."""
+    found: set[int] = set()
+    for axes in figure.axes:
+        if not axes.get_visible():
+            found |= {id(text) for text in axes.findobj(Text)}
+        for axis in (axes.xaxis, axes.yaxis):
+            seen = [axis.label, *_numbers(axis)]
+            found |= {id(text) for text in axis.findobj(Text)} - {id(text) for text in seen}
+    return found
 
 
-def _ticks(axis: Axis) -> list[Tick]:
-    return [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+def _numbers(axis: XAxis | YAxis) -> list[Text]:
+    """The numbers within the ends of an axis."""
+    low, high = sorted(axis.get_view_interval())
+    low, high = low - 1e-9 * abs(low), high + 1e-9 * abs(high)
+    ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+    return [tick.label1 for tick in ticks if low <= tick.get_loc() <= high]
 
 
 def touching(figure: Figure) -> list[tuple[str, str]]:

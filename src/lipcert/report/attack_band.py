@@ -12,10 +12,9 @@ from lipcert.attack import Band
 from lipcert.data.base import Split
 from lipcert.report.end_labels import EndLabel, label_ends
 from lipcert.report.figure import PAGE_WIDTH, TEXT, new_figure, write_figure
-from lipcert.report.mark_labels import draw_marks
 from lipcert.report.palette import ATTACKED, GREY, PROVED
 from lipcert.tables import Column, Table
-from lipcert.tables.kinds import EXACT_PERCENT, RADIUS, printed_radius
+from lipcert.tables.kinds import EXACT_PERCENT, RADIUS
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,10 @@ def band_figure(band: Band, radii: Sequence[float], path: Path) -> Path:
     axes.plot(eps, attacked, color=ATTACKED, linewidth=1.8)
     axes.plot(eps, certified, color=PROVED, linewidth=1.8)
     axes.fill_between(eps, certified, attacked, color=GREY, alpha=0.2, linewidth=0)
-    axes.set(xlabel="radius [L2]", ylabel="accuracy [%]", xlim=(0, eps[-1]), ylim=(0, 103))
+    axes.set(xlabel="radius [L2 distance]", ylabel="accuracy [%]", xlim=(0, eps[-1]), ylim=(0, 103))
     axes.set_title(f"{len(band.correct):,} samples, {len(band.broken)} certificates broken", fontsize=TEXT)
-    marks = [(radius, printed_radius(radius)) for radius in radii]
-    draw_marks(axes, marks)
+    for radius in radii:
+        axes.axvline(radius, color=GREY, linewidth=0.5)
     ends = [
         ("clean", GREY, clean),
         ("under attack", ATTACKED, attacked[-1]),
