@@ -33,7 +33,9 @@ def draw() -> Iterator[tuple[str, bytes]]:
     ]
     figure, axes = new_figure((PAGE_WIDTH, 3.8))
     write_note(
-        figure, "CLL with slack 0.25, CIFAR-10 test split, equal training time on one thread, one seed"
+        figure,
+        "CLL with slack 0.25, CIFAR-10 test split, equal training time on one thread, one seed; "
+        "thin: as many parameters as frontier",
     )
     draw_radius_curves(axes, curves)
     yield "frontier", png(figure)

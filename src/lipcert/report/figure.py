@@ -48,9 +48,9 @@ def style(axes: Axes) -> None:
     """Set the sizes of the text, and leave out the frame where nothing is."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=SMALL)
-    axes.title.set_size(TEXT)
-    axes.xaxis.label.set_size(TEXT)
-    axes.yaxis.label.set_size(TEXT)
+    axes.title.set_fontsize(TEXT)
+    axes.xaxis.label.set_fontsize(TEXT)
+    axes.yaxis.label.set_fontsize(TEXT)
     axes.grid(alpha=0.25, linewidth=0.5)
     axes.set_axisbelow(True)
 

@@ -49,4 +49,4 @@ def _draw(axes: Axes, title: str, cells: Cells, rows: Sequence[str], columns: Se
     bar = figure.colorbar(image, ax=axes, pad=0.015, aspect=25)
     bar.set_label("%", fontsize=SMALL, rotation=0)
     bar.ax.tick_params(labelsize=NOTE)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
