@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from pathlib import Path
 
 from frontier_search import IMAGE, TRAINED_ON, Candidate, Stage, cropped, epochs_within, milliseconds
 from speedrun import FAST
