@@ -204,7 +204,7 @@ def teaser_figure(runs: Sequence[Trial], path: Path) -> list[Path]:
     for letter, column, picture in zip(ascii_lowercase, grid.T, pictures, strict=False):
         draw_panel(column[0], picture)
         probability = _draw_outputs(column[1], picture)
-        if column is not grid.T[-1]:
+        if picture is not pictures[-1]:
             probability.set_yticklabels([])
         name = loss_title(picture.numbers.loss)
         column[0].set_title(f"({letter}) {name}", fontsize=TEXT)
