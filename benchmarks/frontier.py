@@ -3,8 +3,8 @@
 The frontier run is there with the ε of 4C3F as well, so that neither the network nor ε goes without a
 control. Steps are timed first, taking turns; the recipe says how many epochs the frontier run has, the others
 get as many as fit into the same time of one thread. `python benchmarks/frontier.py` trains what is missing,
-two at a time, certifies the test split with the exact prover, and writes results/frontier.json and
-docs/images/frontier.png.
+two at a time, certifies the test split with the exact prover, and writes results/frontier.json;
+`python docs/pictures.py frontier` draws it.
 """
 
 from __future__ import annotations
@@ -12,19 +12,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-from dataclasses import replace
-from pathlib import Path
 
 from frontier_search import IMAGE, TRAINED_ON, Candidate, Stage, cropped, epochs_within, milliseconds
 from speedrun import FAST
 
 from lipcert.models import create
 from lipcert.recipes import Recipe, read_recipe
-from lipcert.report.chart_files import print_charts
-from lipcert.report.charts import radius_chart
 from lipcert.report.comparison import compare
-from lipcert.report.report_inputs import Finished
 from lipcert.sweeps import LocalCrew, Trial, complete
 from results import write_table
 
@@ -32,7 +26,6 @@ FRONTIER = "cifar10-frontier"
 OURS = "frontier"
 FIXED = ("train.channels_last=true", "train.threads=1", "seed=1")
 HIDDEN = ("method", "model", "source", "p", "seed", "K_hf")  # the same for all, or said by the name
-IMAGES = Path(__file__).parents[1] / "docs" / "images"
 
 
 def parameters(recipe: Recipe) -> int:
@@ -89,10 +82,6 @@ def main() -> None:
         "proofs, test split, percent; seconds of training by the clock"
     )
     write_table("frontier", note, ["training", "parameters", *(column.title for column in shown)], table)
-    chart = radius_chart([Finished(one.run, name) for name, one in named.items()])
-    for path in print_charts([replace(chart, name="frontier")], stage().folder / "figures"):
-        if path.suffix == ".png":
-            shutil.copy(path, IMAGES)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 - `<!-- results: NAME [key=value | over-seeds | cells] -->` to `<!-- /results -->`: rows of results/NAME.json.
   Of a reproduction that was not run yet, the command instead.
 - `<!-- picture: NAME ALT -->` to `<!-- /picture -->`: docs/images/NAME.png, once it is there.
+- `<!-- leaderboard -->` to `<!-- /leaderboard -->`: docs/images/leaderboard.png, drawn again when a packaged
+  model is new or its numbers have changed.
 - `<!-- verdicts -->` to `<!-- /verdicts -->`: the verdicts on the whole paper; on some of its parts after
   `<!-- verdicts: PLACE; PLACE -->`.
 - `<!-- registries -->` to `<!-- /registries -->`: what is registered.
@@ -23,6 +25,7 @@ from pathlib import Path
 
 from layer_table import TITLES as LAYER_TITLES
 from layer_table import layer_rows
+from leaderboard_picture import draw, link
 
 from lipcert.bounds.contract import RULES
 from lipcert.commands.support.registries import KINDS
@@ -51,6 +54,7 @@ BLOCK = re.compile(
 PICTURE = re.compile(
     r"(<!-- picture: (?P<name>[\w-]+) (?P<alt>[^>]+?) -->\n).*?(<!-- /picture -->)", re.DOTALL
 )
+LEADERBOARD = re.compile(r"(<!-- leaderboard -->\n)(.*?)(<!-- /leaderboard -->)", re.DOTALL)
 VERDICTS = re.compile(r"(<!-- verdicts(?:: (?P<places>[^>]+?))? -->\n).*?(<!-- /verdicts -->)", re.DOTALL)
 REGISTRIES = re.compile(r"(<!-- registries -->\n).*?(<!-- /registries -->)", re.DOTALL)
 LAYERS = re.compile(r"(<!-- layers -->\n).*?(<!-- /layers -->)", re.DOTALL)
@@ -69,6 +73,7 @@ def documents() -> list[Path]:
 
 def rendered(text: str) -> str:
     """The text with every table made anew."""
+    text = LEADERBOARD.sub(lambda m: m[1] + leaderboard() + m[3], text)
     text = VERDICTS.sub(lambda m: m[1] + verdicts(m["places"]) + m[3], text)
     text = REGISTRIES.sub(lambda m: m[1] + registries_table() + m[2], text)
     text = LAYERS.sub(lambda m: f"{m[1]}{markdown(text_table(LAYER_TITLES, layer_rows()))}\n{m[2]}", text)
@@ -85,6 +90,12 @@ def rendered(text: str) -> str:
 def all_verdicts() -> list[LedgerRow]:
     """What every page takes its verdicts from."""
     return ledger(ROOT / "results")
+
+
+@cache
+def leaderboard() -> str:
+    """The picture of the packaged models, with their numbers as its text."""
+    return link()
 
 
 def verdicts(places: str | None) -> str:
@@ -191,6 +202,12 @@ def source_of(results: Results, rows: Sequence[Outcome]) -> str:
     )
 
 
+def redraw_leaderboard() -> None:
+    """Draw the picture of the packaged models again."""
+    for name, content in draw():
+        (ROOT / "docs" / "images" / f"{name}.png").write_bytes(content)
+
+
 def main() -> int:
     """Render or compare all documents; the number of stale ones when comparing."""
     stale = 0
@@ -204,6 +221,8 @@ def main() -> int:
                     f"{path.relative_to(ROOT)}: a table differs from results/ or docstrings; run `make docs`"
                 )
             else:
+                if LEADERBOARD.findall(new) != LEADERBOARD.findall(text):
+                    redraw_leaderboard()
                 path.write_text(new, encoding="utf-8")
     return stale if "--check" in sys.argv else 0
 

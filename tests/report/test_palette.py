@@ -81,6 +81,12 @@ def test_runs_of_one_method_are_tints_of_its_colour() -> None:
     assert second.dash != first.dash
 
 
+def test_marks_have_a_sign_each_and_shades_end_in_the_full_colour() -> None:
+    assert len(palette.MARK_SIGNS) == len(palette.MARKS)
+    assert palette.shades(palette.BLUE, 4)[-1] == palette.BLUE
+    assert len(set(palette.shades(palette.BLUE, 4))) == 4
+
+
 def test_no_other_file_names_a_colour() -> None:
     package = ROOT / "src" / "lipcert"
     files = [path for ending in ("py", "css", "html") for path in package.rglob(f"*.{ending}")]

@@ -50,7 +50,7 @@ def test_all_trainings_are_drawn(tmp_path: Path) -> None:
     written = draw_fronts({"CRA": points_of(rows(0.1), NEAR)}, "a note", tmp_path / "pareto")
     assert [path.suffix for path in written] == [".png", ".svg", ".pdf"]
     drawn = written[1].read_text()
-    for label in ("CLL", "GloRo", "p 0.3", "ε 0.2"):
+    for label in ("● CLL", "■ GloRo", "p 0.3", "ε 0.2"):
         assert f"<!-- {label} -->" in drawn
 
 

@@ -33,8 +33,9 @@ from lipcert.paper.definition import Claim, Reduction, Reproduction, Trained, Va
 from lipcert.paper.outcome import Outcome, places, series_of
 from lipcert.paper.printed_measures import CLEAN, NEAR
 from lipcert.report.method_names import method_of
+from lipcert.report.plotted_curve import Curve
 from lipcert.report.published import published
-from lipcert.report.seed_curves import Axis, Curve, Panel, PrintedCurve, draw_curves
+from lipcert.report.seed_curves import Axis, Panel, PrintedCurve, draw_curves
 from lipcert.runs.measures import K_F, K_HF, TIGHTNESS, Measure, cra_at_eps
 from lipcert.tables.kinds import CONSTANT, PERCENT, Kind, Range
 from lipcert.types import BudgetName
@@ -97,7 +98,7 @@ def _draw(axis: Axis, panels: Sequence[_Measured], trained: Trained, base: Path)
 
 
 _ACCURACIES = _Measured("accuracy [%]", PERCENT, (CLEAN, CRA))
-_CONSTANTS = _Measured("Lipschitz constant", CONSTANT, (K_F, K_HF), log=True)
+_CONSTANTS = _Measured("constant K [per L2 distance]", CONSTANT, (K_F, K_HF), log=True)
 
 _SLACKS = (0.005, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 _FEW_SLACKS = (0.005, 0.05, 0.15, 0.25, 0.4)
@@ -106,7 +107,7 @@ SLACK = Reproduction(
     "fig-slack",
     "Figure 5, left: slack p = 0.005 … 0.4 (printed 0.01 … 0.8) trades clean for certified accuracy, 4C3F",
     _over("loss.slack", _SLACKS),
-    partial(_draw, Axis("slack p"), (_ACCURACIES, _CONSTANTS)),
+    partial(_draw, Axis("slack p [probability]"), (_ACCURACIES, _CONSTANTS)),
     _budgets(_over("loss.slack", _FEW_SLACKS), cost="28 min on 2 cores beside other work"),
     (
         Claim(
@@ -153,7 +154,7 @@ def _polynomial(eps: float) -> tuple[str, ...]:
 def _printed_epsilons() -> tuple[PrintedCurve, ...]:
     found = published().figures.epsilon_sweep_4c3f_cifar10
     return tuple(
-        PrintedCurve(f"{name}, the paper's", name, list(zip(found.epsilon, values, strict=True)))
+        PrintedCurve(name, list(zip(found.epsilon, values, strict=True)))
         for name, values in (("CLL", found.cll), ("GloRo", found.gloro))
     )
 
@@ -164,7 +165,7 @@ EPSILON = Reproduction(
     _epsilons(_SMALL_KERNELS, logarithmic=(0.15, 0.5)),
     partial(
         _draw,
-        Axis("ε"),
+        Axis("ε [L2 distance]"),
         (
             _Measured("CRA at ε [%]", PERCENT, (AT_EPS,), printed=_printed_epsilons()),
             _CONSTANTS,
@@ -207,7 +208,7 @@ LAMBDA = Reproduction(
     "fig-lambda",
     "Figure D4a: λ = 1e-15 … 1e-1, CRA and K_f, 4C3F",
     _over("loss.lam", _LAMBDAS),
-    partial(_draw, Axis("λ", log=True), (_ACCURACIES, _CONSTANTS)),
+    partial(_draw, Axis("λ [weight of the penalty]", log=True), (_ACCURACIES, _CONSTANTS)),
     # As in the paper K is detached: only λ controls it.
     _budgets(
         _over("loss.lam", _FEW_LAMBDAS),
@@ -232,7 +233,7 @@ OFFSET = Reproduction(
     "fig-offset",
     "Figure D4b: eleven margin offsets δ = 0.1 … 0.3 at ε = 0.15, 4C3F",
     _over("loss.offset", _OFFSETS),
-    partial(_draw, Axis("offset δ"), (_ACCURACIES,)),
+    partial(_draw, Axis("offset δ [L2 distance]"), (_ACCURACIES,)),
     # The ends, ε itself, the printed best, and one between.
     _budgets(_over("loss.offset", (0.1, 0.15, 0.2, 0.25, 0.3))),
     (
@@ -255,7 +256,7 @@ TEMPERATURE = Reproduction(
     "fig-temperature",
     "Figure D4c: GloRo with its logits scaled by s has no slack effect, 4C3F",
     _over("loss.temperature", _SCALES, GLORO),
-    partial(_draw, Axis("scale s", log=True), (_ACCURACIES, _CONSTANTS)),
+    partial(_draw, Axis("scale s of the logits [factor]", log=True), (_ACCURACIES, _CONSTANTS)),
     _budgets(_over("loss.temperature", _SCALES[::2], GLORO), cost="13 min on 2 cores"),
     (
         Claim("scaling GloRo's logits does not move K_hf", "no effect", constant(K_HF, factor=1.25)),
@@ -274,9 +275,9 @@ def _convergence(trained: Trained, base: Path) -> list[Path]:
         Curve(one, _method(trained, one), series.index(one), by_epoch(trained.outcomes, one))
         for one in series
     ]
-    panel = Panel("CRA [%], estimated", PERCENT, [curve for curve in curves if curve.points])
+    panel = Panel("CRA, estimated [%]", PERCENT, [curve for curve in curves if curve.points])
     note = caption(trained, "validation split, estimated bounds")
-    return draw_curves(Axis("epoch"), [panel], note, base)
+    return draw_curves(Axis("time [epochs]"), [panel], note, base)
 
 
 def by_epoch(outcomes: Sequence[Outcome], series: str) -> list[tuple[float, Range]]:

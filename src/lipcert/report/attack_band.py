@@ -10,7 +10,8 @@ import numpy as np
 
 from lipcert.attack import Band
 from lipcert.data.base import Split
-from lipcert.report.figure import new_figure, write_figure
+from lipcert.report.end_labels import EndLabel, label_ends
+from lipcert.report.figure import PAGE_WIDTH, TEXT, new_figure, write_figure
 from lipcert.report.palette import ATTACKED, GREY, PROVED
 from lipcert.tables import Column, Table
 from lipcert.tables.kinds import EXACT_PERCENT, RADIUS
@@ -57,14 +58,20 @@ def band_figure(band: Band, radii: Sequence[float], path: Path) -> Path:
     rows = band_rows(band, eps.tolist())
     certified = np.array([100 * row.certified for row in rows])
     attacked = np.array([100 * row.attacked for row in rows])
-    figure, axes = new_figure((5.2, 3.4))
-    axes.axhline(100 * rows[0].clean, color=GREY, linestyle=":", label="clean")
-    axes.plot(eps, attacked, color=ATTACKED, label="under attack (above the truth)")
-    axes.plot(eps, certified, color=PROVED, label="certified (below the truth)")
+    figure, axes = new_figure((PAGE_WIDTH, 3.8))
+    clean = 100 * rows[0].clean
+    axes.axhline(clean, color=GREY, linestyle=":")
+    axes.plot(eps, attacked, color=ATTACKED, linewidth=1.8)
+    axes.plot(eps, certified, color=PROVED, linewidth=1.8)
     axes.fill_between(eps, certified, attacked, color=GREY, alpha=0.2, linewidth=0)
+    axes.set(xlabel="radius [L2 distance]", ylabel="accuracy [%]", xlim=(0, eps[-1]), ylim=(0, 103))
+    axes.set_title(f"{len(band.correct):,} samples, {len(band.broken)} certificates broken", fontsize=TEXT)
     for radius in radii:
         axes.axvline(radius, color=GREY, linewidth=0.5)
-    axes.set(xlabel="L2 radius", ylabel="accuracy [%]", xlim=(0, eps[-1]), ylim=(0, 101))
-    axes.legend(loc="lower left", fontsize=8)
-    axes.set_title(f"{len(band.correct):,} samples, {len(band.broken)} certificates broken", fontsize=9)
+    ends = [
+        ("clean", GREY, clean),
+        ("under attack", ATTACKED, attacked[-1]),
+        ("certified", PROVED, certified[-1]),
+    ]
+    label_ends(axes, [EndLabel(text, colour, eps[-1], float(height)) for text, colour, height in ends])
     return write_figure(figure, path)

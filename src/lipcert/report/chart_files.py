@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from lipcert.report.charts import Chart
-from lipcert.report.figure import new_figure, save_figure
+from lipcert.report.figure import NOTE, new_figure, save_figure
 from lipcert.report.mark_labels import draw_marks
-from lipcert.report.palette import Look
+from lipcert.report.palette import LINES, Look
 
 # Intervals of an axis at most: more numbers would touch.
 _TICKS = 6
@@ -41,10 +41,9 @@ def draw_chart(axes: Axes, chart: Chart) -> None:
     axes.set(xlabel=chart.across, ylabel=chart.up)
     axes.set_xscale("log" if chart.log_x else "linear")
     axes.set_yscale("log" if chart.log_y else "linear")
-    axes.grid(alpha=0.25, linewidth=0.5)
     _space_ticks(axes, chart)
     if len(chart.lines) <= 20:
-        axes.legend(fontsize=7, frameon=False)
+        axes.legend(fontsize=NOTE, frameon=False)
     draw_marks(axes, chart.marks)
 
 
@@ -54,9 +53,5 @@ def _space_ticks(axes: Axes, chart: Chart) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(_TICKS, integer=chart.across == "epoch"))
 
 
-# matplotlib's names for the dashes of Plotly.
-_LINES = {"solid": "-", "dash": "--", "dot": ":"}
-
-
 def _style(look: Look) -> dict[str, str]:
-    return {"color": look.colour, "linestyle": _LINES[look.dash]}
+    return {"color": look.colour, "linestyle": LINES[look.dash]}

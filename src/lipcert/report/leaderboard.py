@@ -11,6 +11,7 @@ from lipcert.errors import InputError
 from lipcert.models.model_names import model_place
 from lipcert.models.trained import trained_models
 from lipcert.recipes import Recipe, read_recipe, read_run_recipe
+from lipcert.report.method_names import method_of
 from lipcert.runs import Run
 from lipcert.runs.rows import row_of
 from lipcert.tables import Column, Table
@@ -26,6 +27,7 @@ class Entry:
 
     name: str
     data: str
+    method: str
     parameters: int
     seconds: float | None  # how long it was trained
     threads: int | None
@@ -79,6 +81,7 @@ def _entry(name: str) -> Entry:
     return Entry(
         name=name,
         data=recipe.data.name,
+        method=method_of(recipe),
         parameters=sum(p.numel() for p in load(run.path, run.statement()).parameters()),
         seconds=found.seconds,
         threads=recipe.train.threads,

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
+from lipcert.report.figure import TEXT
 from lipcert.report.moons_figure import Picture, draw_panel, moons_grid, pictures_of, save_moons
 from lipcert.report.palette import GREY
 from lipcert.sweeps.trial import Trial
@@ -32,5 +33,5 @@ def _draw_slope(axes: Axes, picture: Picture) -> None:
     axes.axvspan(-eps, eps, color=GREY, alpha=0.15, linewidth=0)
     axes.plot(distance, 1 / (1 + np.exp(-k_hf * distance)), color="black", linewidth=1.2)
     axes.set_xticks([-eps, 0.0, eps], ["−ε", "0", "ε"])
-    axes.set(xlabel="distance to the boundary", yticks=[0, 0.5, 1], ylim=(-0.05, 1.05))
-    axes.set_title(f"slope at the boundary: $K_{{hf}}/4$ = {CONSTANT.text(k_hf / 4)}", fontsize=10)
+    axes.set(xlabel="distance to the boundary [L2]", yticks=[0, 0.5, 1], ylim=(-0.05, 1.05))
+    axes.set_title(f"slope at the boundary: $K_{{hf}}/4$ = {CONSTANT.text(k_hf / 4)}", fontsize=TEXT)

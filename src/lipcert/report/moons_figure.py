@@ -17,6 +17,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from lipcert.certificates.certificate import Certificate
@@ -24,7 +25,7 @@ from lipcert.certificates.certifier import Certifier, certifier
 from lipcert.certificates.loading import load
 from lipcert.data import Dataset
 from lipcert.recipes.splits import Splits
-from lipcert.report.figure import new_grid, save_figure
+from lipcert.report.figure import PAGE_WIDTH, SMALL, TEXT, new_grid, save_figure
 from lipcert.report.palette import CLASSES, GREY, WRONG, loss_title
 from lipcert.runs import Run
 from lipcert.runs.rows import row_of
@@ -92,35 +93,25 @@ def draw_panel(axes: Axes, picture: Picture) -> None:
         chosen = robust & (y == label)
         axes.scatter(x[chosen, 0], x[chosen, 1], s=2, color=colour, linewidths=0)
     axes.scatter(x[~robust, 0], x[~robust, 1], s=3, color=WRONG, linewidths=0, zorder=3)
-    _draw_lines(axes, picture)
-    axes.set(xlim=(-1.3, 2.3), ylim=(-0.85, 1.35), xticks=[], yticks=[], aspect="equal")
-    corner: dict[str, Any] = {
-        "transform": axes.transAxes,
-        "fontsize": 8,
-        "zorder": 5,
-        "bbox": {"fc": "white", "ec": "none", "alpha": 0.8, "pad": 1},
-    }
-    axes.text(0.02, 0.03, f"CRA {percent(picture.numbers.cra)}", ha="left", va="bottom", **corner)
-    axes.text(0.98, 0.97, f"$K_{{hf}}$ {CONSTANT.text(picture.numbers.k_hf)}", ha="right", va="top", **corner)
+    draw_boundary(axes, picture, with_margin=True)
+    axes.spines[:].set_visible(True)
+    numbers = f"CRA {percent(picture.numbers.cra)}, $K_{{hf}}$ {CONSTANT.text(picture.numbers.k_hf)}"
+    axes.set_xlabel(numbers, fontsize=SMALL)  # below the frame, where no line is
 
 
-def _draw_lines(axes: Axes, picture: Picture) -> None:
+def draw_boundary(axes: Axes, picture: Picture, with_margin: bool = False) -> None:
+    """Draw the boundary of the classes in black, and in grey where the radius is ε."""
     across, along = np.meshgrid(np.linspace(-1.3, 2.3, 400), np.linspace(-0.85, 1.35, 250))
     grid = torch.from_numpy(np.stack([across.ravel(), along.ravel()], axis=1))
     margin = picture.margin(grid).reshape(across.shape)
     axes.contour(across, along, margin, levels=[0.0], colors="black", linewidths=1.2, zorder=4)
     width = picture.width
-    if width > 0:
+    if with_margin and width > 0:
+        levels = [-width, width]
         axes.contour(
-            across,
-            along,
-            margin,
-            levels=[-width, width],
-            colors=[GREY],
-            linewidths=1.0,
-            linestyles="solid",
-            zorder=4,
+            across, along, margin, levels=levels, colors=[GREY], linewidths=1.0, linestyles="solid", zorder=4
         )
+    axes.set(xlim=(-1.3, 2.3), ylim=(-0.85, 1.35), xticks=[], yticks=[], aspect="equal")
 
 
 def draw_outputs(axes: Axes, picture: Picture) -> None:
@@ -147,61 +138,62 @@ def _draw_outputs(axes: Axes, picture: Picture) -> Axes:
     slope = numbers.k_hf / numbers.k_f if numbers.k_f else 1.0
     probability.plot(t, 1 / (1 + np.exp(-np.clip(slope * t, -500, 500))), color="black", linewidth=1.2)
     probability.set(ylim=(-0.02, 1.02), yticks=[0, 0.5, 1])
-    axes.set(xlabel="$f_1(x) - f_0(x)$", xlim=(-reach, reach), yticks=[])
+    axes.set(xlabel="$f_1(x) - f_0(x)$ [logits]", xlim=(-reach, reach), yticks=[])
+    axes.xaxis.set_major_locator(MaxNLocator(4, symmetric=True))
+    probability.tick_params(labelsize=SMALL)
+    probability.spines["top"].set_visible(False)
     return probability
 
 
 def moons_figure(runs: Sequence[Trial], path: Path, names: Sequence[str] = ()) -> list[Path]:
-    """Draw Figure 4: a row per loss, or per name, a column per margin; a single margin side by side."""
+    """Draw Figure 4: a column per loss, or per name, and a row per margin."""
     pictures = pictures_of(runs)
     names = names or [loss_title(p.numbers.loss) for p in pictures]
-    rows = list(dict.fromkeys(names))
+    columns = list(dict.fromkeys(names))
     widths = sorted({p.numbers.eps for p in pictures})
-    figure, grid = moons_grid(*((len(rows), len(widths)) if len(widths) > 1 else (1, len(rows))))
-    cells = dict(zip(product(rows, widths), grid.flat, strict=True))
+    figure, grid = moons_grid(len(widths), len(columns))
+    cells = dict(zip(product(widths, columns), grid.flat, strict=True))
     for name, picture in zip(names, pictures, strict=True):
-        draw_panel(cells[name, picture.numbers.eps], picture)
-    for (name, eps), axes in cells.items():
+        draw_panel(cells[picture.numbers.eps, name], picture)
+    for (eps, name), axes in cells.items():
         axes.set(xticks=[], yticks=[])  # a failed training stays empty
-        width = f"$2\\varepsilon = {2 * eps:g}$"
-        if len(widths) == 1:
-            axes.set_title(f"{name}, {width}", fontsize=10)
-        elif name == rows[0]:
-            axes.set_title(width, fontsize=10)
-        if len(widths) > 1 and eps == widths[0]:
-            axes.set_ylabel(name, fontsize=10)
+        if eps == widths[0]:
+            axes.set_title(name, fontsize=TEXT)
+        if name == columns[0]:
+            axes.set_ylabel(f"$2\\varepsilon = {2 * eps:g}$", fontsize=TEXT)
     return save_moons(figure, path)
 
 
 def slack_figure(runs: Sequence[Trial], path: Path) -> list[Path]:
-    """Draw Figure D2: one panel per slack."""
+    """Draw Figure D2: one panel per slack, two in a row."""
     pictures = pictures_of(runs)
-    figure, grid = moons_grid(1, len(pictures))
-    for axes, picture in zip(grid[0], pictures, strict=True):
+    figure, grid = moons_grid(-(-len(pictures) // 2), 2)
+    for axes in grid.flat[len(pictures) :]:
+        axes.set_visible(False)
+    for axes, picture in zip(grid.flat, pictures, strict=False):
         draw_panel(axes, picture)
         slack = f"{picture.numbers.slack:.12f}".rstrip("0")
-        axes.set_title(f"$p = {slack}$", fontsize=10)
-    grid[0][0].set_ylabel(loss_title("cll"), fontsize=10)
+        axes.set_title(f"{loss_title('cll')}, slack {slack}", fontsize=TEXT)
     return save_moons(figure, path)
 
 
 def soc_figure(runs: Sequence[Trial], places: Sequence[tuple[int, float] | None], path: Path) -> list[Path]:
-    """Draw Figure D3: a row per γ, a column per depth; runs without such a place get their own column."""
+    """Draw Figure D3: a row per γ, a column per depth; runs without such a place get a row below."""
     depths = sorted({place[0] for place in places if place})
     gammas = sorted({place[1] for place in places if place})
-    figure, grid = moons_grid(max(len(gammas), 1), len(depths) + 1)
-    others = iter(grid[:, -1])
+    figure, grid = moons_grid(len(gammas) + 1, max(len(depths), 1))
+    others = iter(grid[-1])
     for picture, place in zip(pictures_of(runs), places, strict=True):
         axes = next(others) if place is None else grid[gammas.index(place[1]), depths.index(place[0])]
         draw_panel(axes, picture)
         if place is None:
-            axes.set_title(loss_title(picture.numbers.loss), fontsize=10)
+            axes.set_title(loss_title(picture.numbers.loss), fontsize=TEXT)
     for axes in others:
         axes.axis("off")
     for axes, depth in zip(grid[0], depths, strict=False):
-        axes.set_title(f"SOC, {depth} layers", fontsize=10)
+        axes.set_title(f"SOC, {depth} layers", fontsize=TEXT)
     for axes, gamma in zip(grid[:, 0], gammas, strict=False):
-        axes.set_ylabel(f"$\\gamma = {gamma:g}$", fontsize=10)
+        axes.set_ylabel(f"$\\gamma = {gamma:g}$", fontsize=TEXT)
     return save_moons(figure, path)
 
 
@@ -212,16 +204,22 @@ def teaser_figure(runs: Sequence[Trial], path: Path) -> list[Path]:
     for letter, column, picture in zip(ascii_lowercase, grid.T, pictures, strict=False):
         draw_panel(column[0], picture)
         probability = _draw_outputs(column[1], picture)
+        if picture is not pictures[-1]:
+            probability.set_yticklabels([])
         name = loss_title(picture.numbers.loss)
-        column[0].set_title(f"({letter}) {name}", fontsize=11)
-    probability.set_ylabel("$p = h(f(x))$")
+        column[0].set_title(f"({letter}) {name}", fontsize=TEXT)
+    probability.set_ylabel("probability of class 1", fontsize=SMALL)
     return save_moons(figure, path)
 
 
 def moons_grid(rows: int, columns: int, **settings: Any) -> tuple[Figure, np.ndarray]:
     """Make panels in the shape of the moons, with room for a legend below."""
-    size = (3.2 * columns, 2.1 * rows + 0.6)
-    return new_grid(rows, columns, size, **settings)
+    width = max(PAGE_WIDTH / columns, 2.4)
+    size = (width * columns, (0.61 * width + 0.35) * rows + 0.5)
+    figure, grid = new_grid(rows, columns, size, **settings)
+    for axes in grid.flat:
+        axes.grid(visible=False)
+    return figure, grid
 
 
 def save_moons(figure: Figure, path: Path) -> list[Path]:
@@ -236,14 +234,14 @@ def draw_legend(figure: Figure) -> None:
     handles = [
         Line2D([], [], color=CLASSES[0], marker="o", linestyle="", markersize=4, label="upper moon"),
         Line2D([], [], color=CLASSES[1], marker="o", linestyle="", markersize=4, label="lower moon"),
-        Line2D([], [], color=WRONG, marker="o", linestyle="", markersize=4, label="wrong or not robust"),
+        Line2D([], [], color=WRONG, marker="o", linestyle="", markersize=4, label="wrong, or radius below ε"),
         Line2D([], [], color="black", label="decision boundary"),
-        Line2D([], [], color=GREY, label="certified margin ε"),
+        Line2D([], [], color=GREY, label="radius = ε, proved"),
     ]
     figure.legend(
         handles=handles,
         loc="outside lower center",
-        ncols=5 if figure.get_figwidth() > 8 else 3,
-        fontsize=8,
+        ncols=3,
+        fontsize=SMALL,
         frameon=False,
     )

@@ -73,7 +73,9 @@ DARK_PAGE = {
 }
 
 DASHES = ("solid", "dash", "dot")
+LINES = {"solid": "-", "dash": "--", "dot": ":"}  # matplotlib's names for the dashes of Plotly
 MARKS = ("o", "s", "^", "D", "v")
+MARK_SIGNS = "●■▲◆▼"  # the same as letters
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,16 @@ def run_looks(methods: Sequence[str]) -> list[Look]:
         )
         for i, method in enumerate(methods)
     ]
+
+
+def shades(colour: str, count: int) -> list[str]:
+    """Return shades of one colour, from pale to full: one method at rising values of a setting.
+
+    Example:
+        >>> shades("#000000", 3)
+        ['#808080', '#404040', '#000000']
+    """
+    return [_tint(colour, 0.5 * (1 - i / max(count - 1, 1))) for i in range(count)]
 
 
 def series_look(i: int) -> Look:

@@ -9,13 +9,13 @@ from statistics import fmean
 
 from matplotlib.axes import Axes
 
-from lipcert.report.figure import new_grid, save_figure
+from lipcert.report.figure import NOTE, PAGE_WIDTH, TEXT, new_grid, save_figure, write_note
 from lipcert.report.mark_labels import spread
-from lipcert.report.palette import INK, MARKS, method_colour
+from lipcert.report.palette import MARK_SIGNS, MARKS, method_colour
 from lipcert.tables.grouping import grouped
 
 # The least distance between two labels, as a part of the width of a diagram.
-_LABEL_GAP = 0.045
+_LABEL_GAP = 0.06
 
 # Clean and certified accuracy of a training, and what it was trained with.
 Point = tuple[float, float, str]
@@ -51,10 +51,10 @@ def height(points: Sequence[Point], clean: float) -> float | None:
 
 def draw_fronts(panels: Mapping[str, Mapping[str, Sequence[Point]]], note: str, base: Path) -> list[Path]:
     """Draw one diagram per certified accuracy, with the points of each series, as BASE.png, .svg and .pdf."""
-    figure, grid = new_grid(1, len(panels), (max(5.6, 4.6 * len(panels)), 4.2))
+    figure, grid = new_grid(1, len(panels), (PAGE_WIDTH, 4.4))
+    write_note(figure, note)
     for axes, (title, series) in zip(grid[0], panels.items(), strict=True):
         _draw(axes, title, series)
-    figure.supxlabel(note, fontsize=7, color=INK)
     return save_figure(figure, base)
 
 
@@ -64,14 +64,16 @@ def _draw(axes: Axes, title: str, series: Mapping[str, Sequence[Point]]) -> None
     for (name, points), mark in zip(series.items(), MARKS, strict=False):
         colour = method_colour(name)
         x, y = ([100 * point[i] for point in points] for i in (0, 1))
-        axes.plot(x, y, mark, color=colour, markersize=5, label=name)
+        axes.plot(x, y, mark, color=colour, markersize=5)
         best = front(points)
         line_x, line_y = ([100 * point[i] for point in best] for i in (0, 1))
         axes.plot(line_x, line_y, color=colour, linewidth=1, alpha=0.6)
-    axes.grid(alpha=0.25, linewidth=0.5)
     for (name, points), edge in zip(series.items(), (1.0, 0.0), strict=False):
         _label(axes, points, edge, method_colour(name))
-    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(0.1, 0.4))
+    for i, (name, mark) in enumerate(zip(series, MARK_SIGNS, strict=False)):
+        text = f"{mark} {name}"
+        colour = method_colour(name)
+        axes.text(0.1, 0.42 - 0.07 * i, text, color=colour, fontsize=TEXT, transform=axes.transAxes)
 
 
 def _label(axes: Axes, points: Sequence[Point], edge: float, colour: str) -> None:
@@ -89,7 +91,7 @@ def _label(axes: Axes, points: Sequence[Point], edge: float, colour: str) -> Non
             xy=(100 * x, 100 * y),
             xytext=(place, edge + inwards),
             textcoords=axes.transAxes,
-            fontsize=7,
+            fontsize=NOTE,
             color=colour,
             rotation=90,
             ha="center",

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 
 from matplotlib.axes import Axes
-from matplotlib.axis import XAxis, YAxis
-from matplotlib.ticker import LogLocator, NullFormatter
 
-from lipcert.report.figure import new_grid, save_figure
+from lipcert.report.axis_numbers import number_axis
+from lipcert.report.end_labels import EndLabel, label_ends
+from lipcert.report.figure import PAGE_WIDTH, SMALL, new_grid, save_figure, write_note
+from lipcert.report.hidden_curves import hidden_curves, joined
 from lipcert.report.palette import INK, MARKS, method_colour
-from lipcert.tables.kinds import Kind, Range
+from lipcert.report.plotted_curve import Curve
+from lipcert.tables.kinds import Kind
+
+# Letters of a name that leave room for a second diagram in the row.
+_SHORT = 12
 
 _LINES = ("-", "--", "-.")  # by quantity; dotted is what the paper prints
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One quantity of one method: a mean with its range at every x."""
-
-    name: str
-    method: str  # gives the colour
-    quantity: int  # gives the line: 0, solid, for the first of a panel
-    points: Sequence[tuple[float, Range]]
 
 
 @dataclass(frozen=True)
 class PrintedCurve:
     """Hold what the paper prints, in the unit of the panel."""
 
-    name: str
     method: str
     points: Sequence[tuple[float, float]]
 
@@ -57,30 +52,41 @@ class Axis:
 
 
 def draw_curves(axis: Axis, panels: Sequence[Panel], note: str, base: Path) -> list[Path]:
-    """Draw panels side by side as BASE.png, .svg and .pdf."""
-    figure, grid = new_grid(1, len(panels), (max(5.6, 4.1 * len(panels)), 3.4))
-    for axes, panel in zip(grid[0], panels, strict=True):
+    """Draw panels as BASE.png, .svg and .pdf: two in a row if all names of curves are short."""
+    names = [_names(panel) for panel in panels]
+    short = all(len(label.text) <= _SHORT for labels in names for label in labels)
+    columns = 2 if short and len(panels) > 1 else 1
+    rows = -(-len(panels) // columns)
+    figure, grid = new_grid(rows, columns, (PAGE_WIDTH, (2.9 if rows == 1 else 2.5) * rows + 0.4))
+    write_note(figure, note)
+    for axes in grid.flat[len(panels) :]:
+        axes.set_visible(False)
+    for axes, panel in zip(grid.flat, panels, strict=False):
         _draw(axes, axis, panel)
-    figure.supxlabel(note, fontsize=7, color=INK)
+    for axes, labels in zip(grid.flat, names, strict=False):
+        label_ends(axes, labels)
     return save_figure(figure, base)
 
 
 def _draw(axes: Axes, axis: Axis, panel: Panel) -> None:
-    for curve, mark in zip(panel.curves, cycle(MARKS), strict=False):
-        _draw_curve(axes, curve, mark, panel.kind.scale)
+    curves = joined(panel.curves)
+    hidden = hidden_curves(curves, panel.log)
+    for curve, mark in zip(curves, cycle(MARKS), strict=False):
+        _draw_curve(axes, curve, mark, panel.kind.scale, wide=curve in hidden)
     for printed in panel.printed:
         across, up = zip(*printed.points, strict=True)
-        axes.plot(across, up, ":", linewidth=1.2, color=method_colour(printed.method), label=printed.name)
+        axes.plot(across, up, ":", linewidth=1.4, color=method_colour(printed.method))
+    if panel.printed:
+        first = panel.printed[0].points[0]
+        axes.annotate("dotted: paper", first, (7, -2), textcoords="offset points", fontsize=SMALL, color=INK)
     axes.set(xlabel=axis.title, ylabel=panel.title)
-    for one, log in ((axes.xaxis, axis.log), (axes.yaxis, panel.log)):
-        if log:
-            _log_scale(one)
-    axes.grid(alpha=0.25, linewidth=0.5)
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(fontsize=7, frameon=False)
+    xs = sorted({x for curve in curves for x, _ in curve.points})
+    number_axis(axes.xaxis, xs, log=axis.log)
+    number_axis(axes.yaxis, (), log=panel.log)
 
 
-def _draw_curve(axes: Axes, curve: Curve, mark: str, scale: float) -> None:
+def _draw_curve(axes: Axes, curve: Curve, mark: str, scale: float, wide: bool) -> None:
+    """Draw means and ranges; a curve that lies under another is a wide band behind it."""
     low, mean, high = (
         [scale * number for number in numbers]
         for numbers in zip(*((v.least, v.mean, v.most) for _, v in curve.points), strict=True)
@@ -92,24 +98,24 @@ def _draw_curve(axes: Axes, curve: Curve, mark: str, scale: float) -> None:
             [m - a for a, m in zip(low, mean, strict=True)],
             [b - m for b, m in zip(high, mean, strict=True)],
         ],
-        label=curve.name or None,
         color=method_colour(curve.method),
         marker=mark,
-        linestyle=_LINES[curve.quantity % len(_LINES)],
-        markersize=4,
+        linestyle="-" if wide else _LINES[curve.quantity % len(_LINES)],
+        linewidth=6.0 if wide else 1.6,
+        markersize=9 if wide else 4.5,
+        markeredgewidth=0,
+        alpha=0.4 if wide else 1.0,
+        elinewidth=1.2,
         capsize=2,
+        zorder=1.5 if wide else 2.5,
     )
 
 
-# Beyond so many powers of ten there is room for them alone.
-_FEW = 1e4
-
-
-def _log_scale(axis: XAxis | YAxis) -> None:
-    """Set a logarithmic scale with 1, 2, 5, 10 … written out, or powers where they are many."""
-    getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
-    low, high = axis.get_view_interval()
-    if high < _FEW * low:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter("{x:g}")
-    axis.set_minor_formatter(NullFormatter())
+def _names(panel: Panel) -> list[EndLabel]:
+    """Return the names of curves, and where each ends."""
+    found = []
+    for curve in joined(panel.curves):
+        x, last = curve.points[-1]
+        name = re.sub(r"K_(\w+)", r"$K_{\1}$", curve.name)
+        found.append(EndLabel(name, method_colour(curve.method), x, panel.kind.scale * last.mean))
+    return [label for label in found if label.text]
