@@ -5,6 +5,7 @@
 - `<!-- picture: NAME ALT -->` to `<!-- /picture -->`: docs/images/NAME.png, once it is there.
 - `<!-- verdicts -->` to `<!-- /verdicts -->`: the verdicts on the whole paper; on some of its parts after
   `<!-- verdicts: PLACE; PLACE -->`.
+- `<!-- leaderboard -->` to `<!-- /leaderboard -->`: the bundled models, as `lipcert list trained`.
 - `<!-- registries -->` to `<!-- /registries -->`: what is registered.
 - `<!-- layers -->` to `<!-- /layers -->`: what every layer keeps, takes and costs (layer_table.py).
 - `<!-- template: KIND NAME -->` to `<!-- /template -->`: the file that `lipcert new KIND NAME` writes.
@@ -37,6 +38,7 @@ from lipcert.paper.parts import ledger
 from lipcert.paper.printed_measures import CLEAN
 from lipcert.paper.results import Results
 from lipcert.registry import import_files, summary_of
+from lipcert.report.leaderboard import leaderboard, leaderboard_table
 from lipcert.report.recorded import RecordedTable
 from lipcert.report.run_table import run_table
 from lipcert.tables.kinds import NOTHING
@@ -52,6 +54,7 @@ PICTURE = re.compile(
     r"(<!-- picture: (?P<name>[\w-]+) (?P<alt>[^>]+?) -->\n).*?(<!-- /picture -->)", re.DOTALL
 )
 VERDICTS = re.compile(r"(<!-- verdicts(?:: (?P<places>[^>]+?))? -->\n).*?(<!-- /verdicts -->)", re.DOTALL)
+LEADERBOARD = re.compile(r"(<!-- leaderboard -->\n).*?(<!-- /leaderboard -->)", re.DOTALL)
 REGISTRIES = re.compile(r"(<!-- registries -->\n).*?(<!-- /registries -->)", re.DOTALL)
 LAYERS = re.compile(r"(<!-- layers -->\n).*?(<!-- /layers -->)", re.DOTALL)
 TEMPLATE = re.compile(r"(<!-- template: (\w+) ([\w-]+) -->\n).*?(<!-- /template -->)", re.DOTALL)
@@ -70,6 +73,7 @@ def documents() -> list[Path]:
 def rendered(text: str) -> str:
     """The text with every table made anew."""
     text = VERDICTS.sub(lambda m: m[1] + verdicts(m["places"]) + m[3], text)
+    text = LEADERBOARD.sub(lambda m: m[1] + leaderboard_tables() + m[2], text)
     text = REGISTRIES.sub(lambda m: m[1] + registries_table() + m[2], text)
     text = LAYERS.sub(lambda m: f"{m[1]}{markdown(text_table(LAYER_TITLES, layer_rows()))}\n{m[2]}", text)
     text = REGISTRY.sub(lambda m: m[1] + registry_table(m[2]) + m[3], text)
@@ -97,6 +101,18 @@ def verdicts(places: str | None) -> str:
     if {row.place for row in chosen} != set(names):
         raise ValueError(f"verdicts: {places}: expected places such as {rows[0].place}")
     return f"{markdown(section_table(chosen))}\n"
+
+
+def leaderboard_tables() -> str:
+    """Make one table of bundled models per data set, with a line that says what the columns are."""
+    tables = [leaderboard_table(data, entries) for data, entries in leaderboard().items()]
+    parts = [f"**{table.title}**\n\n{markdown(table, aligned=True)}" for table in tables]
+    return "\n\n".join([*parts, f"{first_capital(tables[0].note)}.\n"])
+
+
+def first_capital(words: str) -> str:
+    """Begin the words with a capital letter."""
+    return words[:1].upper() + words[1:]
 
 
 def registries_table() -> str:
