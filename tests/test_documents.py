@@ -362,7 +362,7 @@ def test_no_page_has_a_verdict_of_its_own() -> None:
     from lipcert.paper.verdict import TRUE_BY_DEFINITION, Word
 
     assert {word for *_, word in verdict_cells()} <= {*Word, TRUE_BY_DEFINITION, SETTINGS}
-    page = (ROOT / "docs" / "reproduction.md").read_text()
+    page = (ROOT / "docs" / "reproduction-tables.md").read_text()
     assert page.index("<!-- verdicts -->") < page.index("\n## ")  # all of them before the details
     by_hand = VERDICTS.sub("", page)
     assert not re.search(r"\| (verdict|holds) \|", by_hand)
@@ -373,7 +373,9 @@ def test_rows_older_than_their_definition_are_marked() -> None:
     from lipcert.paper import REPRODUCTIONS
     from lipcert.paper.results import Results
 
-    pages = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("reproduction", "results"))
+    pages = "".join(
+        (ROOT / "docs" / f"{name}.md").read_text() for name in ("reproduction-tables", "results-tables")
+    )
     for name in REPRODUCTIONS:
         path = ROOT / "results" / f"{name}.json"
         if REPRODUCTIONS.create(name).earlier is None or not path.exists():
