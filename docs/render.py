@@ -3,10 +3,12 @@
 - `<!-- results: NAME [key=value | over-seeds | cells] -->` to `<!-- /results -->`: rows of results/NAME.json.
   Of a reproduction that was not run yet, the command instead.
 - `<!-- picture: NAME ALT -->` to `<!-- /picture -->`: docs/images/NAME.png, once it is there.
-- `<!-- leaderboard -->` to `<!-- /leaderboard -->`: docs/images/leaderboard.png, drawn again when a packaged
-  model is new or its numbers have changed.
+- `<!-- leaderboard picture -->` to `<!-- /leaderboard picture -->`: docs/images/leaderboard.png, drawn again when
+  a packaged model is new or its numbers have changed.
 - `<!-- verdicts -->` to `<!-- /verdicts -->`: the verdicts on the whole paper; on some of its parts after
   `<!-- verdicts: PLACE; PLACE -->`.
+- `<!-- leaderboard -->` to `<!-- /leaderboard -->`: the bundled models, as `lipcert list trained`.
+- `<!-- verdict-counts -->` to `<!-- /verdict-counts -->`: how many claims got which verdict, by part.
 - `<!-- registries -->` to `<!-- /registries -->`: what is registered.
 - `<!-- layers -->` to `<!-- /layers -->`: what every layer keeps, takes and costs (layer_table.py).
 - `<!-- template: KIND NAME -->` to `<!-- /template -->`: the file that `lipcert new KIND NAME` writes.
@@ -39,9 +41,12 @@ from lipcert.paper.outcome import Outcome
 from lipcert.paper.parts import ledger
 from lipcert.paper.printed_measures import CLEAN
 from lipcert.paper.results import Results
+from lipcert.paper.verdict import Word
 from lipcert.registry import import_files, summary_of
+from lipcert.report.leaderboard import leaderboard, leaderboard_table
 from lipcert.report.recorded import RecordedTable
 from lipcert.report.run_table import run_table
+from lipcert.tables.grouping import grouped
 from lipcert.tables.kinds import NOTHING
 from lipcert.tables.table import text_table
 from lipcert.tables.table_files import markdown
@@ -54,8 +59,12 @@ BLOCK = re.compile(
 PICTURE = re.compile(
     r"(<!-- picture: (?P<name>[\w-]+) (?P<alt>[^>]+?) -->\n).*?(<!-- /picture -->)", re.DOTALL
 )
-LEADERBOARD = re.compile(r"(<!-- leaderboard -->\n)(.*?)(<!-- /leaderboard -->)", re.DOTALL)
+LEADERBOARD_PICTURE = re.compile(
+    r"(<!-- leaderboard picture -->\n)(.*?)(<!-- /leaderboard picture -->)", re.DOTALL
+)
 VERDICTS = re.compile(r"(<!-- verdicts(?:: (?P<places>[^>]+?))? -->\n).*?(<!-- /verdicts -->)", re.DOTALL)
+COUNTS = re.compile(r"(<!-- verdict-counts -->\n).*?(<!-- /verdict-counts -->)", re.DOTALL)
+LEADERBOARD = re.compile(r"(<!-- leaderboard -->\n).*?(<!-- /leaderboard -->)", re.DOTALL)
 REGISTRIES = re.compile(r"(<!-- registries -->\n).*?(<!-- /registries -->)", re.DOTALL)
 LAYERS = re.compile(r"(<!-- layers -->\n).*?(<!-- /layers -->)", re.DOTALL)
 TEMPLATE = re.compile(r"(<!-- template: (\w+) ([\w-]+) -->\n).*?(<!-- /template -->)", re.DOTALL)
@@ -73,8 +82,10 @@ def documents() -> list[Path]:
 
 def rendered(text: str) -> str:
     """The text with every table made anew."""
-    text = LEADERBOARD.sub(lambda m: m[1] + leaderboard() + m[3], text)
+    text = LEADERBOARD_PICTURE.sub(lambda m: m[1] + leaderboard_picture() + m[3], text)
     text = VERDICTS.sub(lambda m: m[1] + verdicts(m["places"]) + m[3], text)
+    text = COUNTS.sub(lambda m: m[1] + verdict_counts() + m[2], text)
+    text = LEADERBOARD.sub(lambda m: m[1] + leaderboard_tables() + m[2], text)
     text = REGISTRIES.sub(lambda m: m[1] + registries_table() + m[2], text)
     text = LAYERS.sub(lambda m: f"{m[1]}{markdown(text_table(LAYER_TITLES, layer_rows()))}\n{m[2]}", text)
     text = REGISTRY.sub(lambda m: m[1] + registry_table(m[2]) + m[3], text)
@@ -93,7 +104,7 @@ def all_verdicts() -> list[LedgerRow]:
 
 
 @cache
-def leaderboard() -> str:
+def leaderboard_picture() -> str:
     """The picture of the packaged models, with their numbers as its text."""
     return link()
 
@@ -108,6 +119,33 @@ def verdicts(places: str | None) -> str:
     if {row.place for row in chosen} != set(names):
         raise ValueError(f"verdicts: {places}: expected places such as {rows[0].place}")
     return f"{markdown(section_table(chosen))}\n"
+
+
+def verdict_counts() -> str:
+    """Count the verdicts per part of the paper, and sum them up."""
+    words = [str(word) for word in Word]
+    parts = grouped(all_verdicts(), lambda row: row.place)
+    cells = [[place, *(count(rows, word) for word in words)] for place, rows in parts.items()]
+    cells = [row for row in cells if any(cell != NOTHING for cell in row[1:])]
+    cells.append(["**all**", *(f"**{count(all_verdicts(), word)}**" for word in words)])
+    return f"{markdown(text_table(['part of the paper', *words], cells))}\n"
+
+
+def count(rows: Sequence[LedgerRow], word: str) -> str:
+    """Say how many rows have a verdict."""
+    return str(sum(row.said == word for row in rows) or NOTHING)
+
+
+def leaderboard_tables() -> str:
+    """Make one table of bundled models per data set, with a line that says what the columns are."""
+    tables = [leaderboard_table(data, entries) for data, entries in leaderboard().items()]
+    parts = [f"**{table.title}**\n\n{markdown(table, aligned=True)}" for table in tables]
+    return "\n\n".join([*parts, f"{first_capital(tables[0].note)}.\n"])
+
+
+def first_capital(words: str) -> str:
+    """Begin the words with a capital letter."""
+    return words[:1].upper() + words[1:]
 
 
 def registries_table() -> str:
@@ -221,7 +259,7 @@ def main() -> int:
                     f"{path.relative_to(ROOT)}: a table differs from results/ or docstrings; run `make docs`"
                 )
             else:
-                if LEADERBOARD.findall(new) != LEADERBOARD.findall(text):
+                if LEADERBOARD_PICTURE.findall(new) != LEADERBOARD_PICTURE.findall(text):
                     redraw_leaderboard()
                 path.write_text(new, encoding="utf-8")
     return stale if "--check" in sys.argv else 0

@@ -111,6 +111,18 @@ def test_pages_work_without_a_network(site: Path, address: str) -> None:
 
 
 @pytest.mark.browser
+def test_the_search_works_when_a_file_is_opened(site: Path) -> None:
+    with chromium_page() as page:
+        complaints, asked = overheard(page)
+        page.goto((site / "index.html").as_uri())
+        page.locator("[data-md-component=search-query]").click()
+        page.keyboard.type("slack")
+        page.locator(".md-search-result__item").first.wait_for()
+        assert complaints == []
+        assert {url for url in asked if not url.startswith(("file:", "data:", "blob:"))} == set()
+
+
+@pytest.mark.browser
 def test_equations_are_there_when_a_file_is_opened(site: Path) -> None:
     with chromium_page() as page:
         page.goto((site / "losses.html").as_uri())

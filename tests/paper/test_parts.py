@@ -214,7 +214,7 @@ def test_a_growing_eps_is_compared_with_a_fixed_one() -> None:
 
 
 def test_sections_exist_for_all_details(rows: list[LedgerRow]) -> None:
-    page = (RESULTS.parent / "docs" / "reproduction.md").read_text()
+    page = (RESULTS.parent / "docs" / "reproduction-tables.md").read_text()
     headings = {line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")}
     assert {row.heading for row in rows if row.heading} <= headings
     assert anchor("Figure 5, right: CLL and GloRo at growing margins").endswith("gloro-at-growing-margins")
