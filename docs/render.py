@@ -3,8 +3,8 @@
 - `<!-- results: NAME [key=value | over-seeds | cells] -->` to `<!-- /results -->`: rows of results/NAME.json.
   Of a reproduction that was not run yet, the command instead.
 - `<!-- picture: NAME ALT -->` to `<!-- /picture -->`: docs/images/NAME.png, once it is there.
-- `<!-- leaderboard picture -->` to `<!-- /leaderboard picture -->`: docs/images/leaderboard.png, drawn again when
-  a packaged model is new or its numbers have changed.
+- `<!-- leaderboard picture -->` to `<!-- /leaderboard picture -->`: docs/images/leaderboard.png, drawn again
+  when a packaged model is new or its numbers have changed.
 - `<!-- verdicts -->` to `<!-- /verdicts -->`: the verdicts on the whole paper; on some of its parts after
   `<!-- verdicts: PLACE; PLACE -->`.
 - `<!-- leaderboard -->` to `<!-- /leaderboard -->`: the bundled models, as `lipcert list trained`.
