@@ -36,11 +36,11 @@ def package(run: Run, home: Path) -> None:
         shutil.copy(run.recipe, made.recipe)
         save(model, read_card(model_file(run.path)), made.model)
         certify = recipe.certify
-        findings, _ = certify_model(
+        statement = certify_model(
             str(made.path), None, certify.splits[-1], None, certify.rounding, certify.effort, certify.local
-        )
+        ).statement
         seconds = run.statement().seconds
-        write_certificate(made.certificate, findings.model_copy(update={"seconds": seconds}))
+        write_certificate(made.certificate, statement.model_copy(update={"seconds": seconds}))
         # The search is for the rounded weights; an earlier one for the very same weights is kept.
         if run.path == home and run.tightness_file.is_file():
             shutil.copy(run.tightness_file, made.tightness_file)
