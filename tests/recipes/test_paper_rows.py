@@ -606,7 +606,7 @@ def test_thin_rivals_see_the_inputs_of_their_full_size(name: str) -> None:
     assert thin.optimizer.no_decay == full.optimizer.no_decay
 
 
-# Trained on every image, as the paper's rows are; in return no epoch, seed or setting may be chosen by images.
+# Trained on every image, as the paper's rows are; in return, no epoch may be chosen by a validation.
 ON_ALL_IMAGES = {"cifar10-4c3f-long"}
 
 
